@@ -1,0 +1,47 @@
+# How everything of tessera is compiled: warnings, and no fused multiply-add, so
+# that a double in a report is the same on every machine. (Whether warnings are
+# errors is CMAKE_COMPILE_WARNING_AS_ERROR.)
+function(tessera_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
+
+# tessera_add_room(<room> [DEPS <room>...] [LIBS <target>...] [HEADERS <target>...])
+#
+# Adds the library tessera_<room>, also named tessera::<room>, of src/<room>/*.cc
+# and include/tessera/<room>/*.h, and appends it to the global property
+# TESSERA_ROOMS.
+#   DEPS     rooms its headers include
+#   LIBS     libraries its headers include; who installs tessera needs them
+#   HEADERS  header-only libraries that only its sources include; who uses an
+#            installed tessera does not need them
+# A room whose directories do not exist is left out, here and in DEPS.
+function(tessera_add_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;HEADERS")
+  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera/${room}
+     OR NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${room})
+    return()
+  endif()
+  set(target tessera_${room})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.cc)
+  add_library(${target} ${sources})
+  add_library(tessera::${room} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${room})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  tessera_compile_options(${target})
+  target_include_directories(
+    ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+              PRIVATE ${PROJECT_SOURCE_DIR})
+  foreach(dep IN LISTS arg_DEPS)
+    if(TARGET tessera_${dep})
+      target_link_libraries(${target} PUBLIC tessera_${dep})
+    endif()
+  endforeach()
+  target_link_libraries(${target} PUBLIC ${arg_LIBS})
+  foreach(library IN LISTS arg_HEADERS)
+    target_include_directories(
+      ${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
+endfunction()

@@ -1,0 +1,7 @@
+#include "tessera/base/version.h"
+
+namespace tessera {
+
+std::string_view Version() { return kVersion; }
+
+}  // namespace tessera
