@@ -103,7 +103,7 @@ absl::Status SnapshotBuilder::CheckGpuRequest(const GpuRequest& gpu,
         return InvalidAt(path + ".gpu_fraction", "is not above 0 and at most 1");
       }
       break;
-    case GpuRequestKind::kMemory:
+    case GpuRequestKind::kDeviceMemory:
       if (gpu.memory < 1) return InvalidAt(path + ".gpu_memory", "is not above 0");
       if (gpu.memory > kMaxTotal) return InvalidAt(path + ".gpu_memory", "is too large");
       break;
@@ -177,7 +177,7 @@ ModelFit SnapshotBuilder::FitModel(const GpuRequest& gpu, const std::vector<std:
     case GpuRequestKind::kFraction:
       fit = {true, -1, gpu.share};
       break;
-    case GpuRequestKind::kMemory: {
+    case GpuRequestKind::kDeviceMemory: {
       if (gpu.memory > model.memory_bytes) break;
       const absl::int128 units = absl::int128{gpu.memory} * kGpuUnitsPerDevice;
       const absl::int128 memory = model.memory_bytes;

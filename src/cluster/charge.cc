@@ -36,7 +36,7 @@ GpuCharge Charge(const GpuModel& model, const GpuRequest& request, int profile, 
   if (profile >= 0) return SliceCharge(model, profile, rule);
   const int64_t devices = request.devices;
   if (share == 0) return {devices * kGpuUnitsPerDevice, devices * model.memory_bytes};
-  const int64_t memory = request.kind == GpuRequestKind::kMemory
+  const int64_t memory = request.kind == GpuRequestKind::kDeviceMemory
                              ? request.memory
                              : CeilShare(model.memory_bytes, share, kGpuUnitsPerDevice);
   return {devices * share, devices * memory};

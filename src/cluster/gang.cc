@@ -21,7 +21,7 @@ GpuRequest GpuRequest::Fraction(int64_t share, int devices) {
 
 GpuRequest GpuRequest::Memory(int64_t bytes, int devices) {
   GpuRequest request;
-  request.kind = GpuRequestKind::kMemory;
+  request.kind = GpuRequestKind::kDeviceMemory;
   request.devices = devices;
   request.memory = bytes;
   return request;

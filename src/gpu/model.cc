@@ -11,6 +11,11 @@
 namespace tessera {
 namespace {
 
+// The path of a field of `prefix`, which is empty for a model that stands alone.
+std::string Field(std::string_view prefix, const char* field) {
+  return prefix.empty() ? field : absl::StrCat(ToAbsl(prefix), ".", field);
+}
+
 absl::Status CheckRange(const std::string& path, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return InvalidAt(path, absl::StrCat("must be in ", low, "..", high, ", got ", value));
@@ -73,7 +78,7 @@ absl::Status CheckProfile(const std::string& path, const GpuModel& model, size_t
                       engines_bind ? &model.engines : nullptr);
 }
 
-absl::Status CheckUnpartitioned(const std::string& path, const GpuModel& model) {
+absl::Status CheckUnpartitioned(std::string_view path, const GpuModel& model) {
   const std::array<std::pair<const char*, int64_t>, 3> fields = {{
       {"compute_slices", model.compute_slices},
       {"memory_slices", model.memory_slices},
@@ -81,7 +86,7 @@ absl::Status CheckUnpartitioned(const std::string& path, const GpuModel& model) 
   }};
   for (const auto& [name, count] : fields) {
     if (count == 0) continue;
-    return InvalidAt(absl::StrCat(path, ".", name),
+    return InvalidAt(Field(path, name),
                      absl::StrCat("must be empty on a model without placement units, got ", count));
   }
   return absl::OkStatus();
@@ -101,16 +106,15 @@ std::optional<int> GpuModel::FindProfile(std::string_view profile_name) const {
 }
 
 absl::Status ValidateMigGeometry(const GpuModel& model, std::string_view path) {
-  const std::string prefix(path);
   TESSERA_RETURN_IF_ERROR(
-      CheckRange(absl::StrCat(prefix, ".units"), model.units, 0, kMaxPlacementUnits));
-  if (!model.supports_mig()) return CheckUnpartitioned(prefix, model);
+      CheckRange(Field(path, "units"), model.units, 0, kMaxPlacementUnits));
+  if (!model.supports_mig()) return CheckUnpartitioned(path, model);
   TESSERA_RETURN_IF_ERROR(
-      CheckAtLeast(absl::StrCat(prefix, ".compute_slices"), model.compute_slices, 1));
+      CheckAtLeast(Field(path, "compute_slices"), model.compute_slices, 1));
   TESSERA_RETURN_IF_ERROR(
-      CheckAtLeast(absl::StrCat(prefix, ".memory_slices"), model.memory_slices, 1));
-  TESSERA_RETURN_IF_ERROR(CheckEngines(absl::StrCat(prefix, ".engines"), model.engines, nullptr));
-  const std::string profiles_path = absl::StrCat(prefix, ".profiles");
+      CheckAtLeast(Field(path, "memory_slices"), model.memory_slices, 1));
+  TESSERA_RETURN_IF_ERROR(CheckEngines(Field(path, "engines"), model.engines, nullptr));
+  const std::string profiles_path = Field(path, "profiles");
   if (model.profiles.empty()) return InvalidAt(profiles_path, "must not be empty");
   if (model.profiles.size() > size_t{kMaxMigProfiles}) {
     return InvalidAt(profiles_path, absl::StrCat("at most ", kMaxMigProfiles, " profiles, got ",
@@ -123,15 +127,14 @@ absl::Status ValidateMigGeometry(const GpuModel& model, std::string_view path) {
 }
 
 absl::Status ValidateGpuModel(const GpuModel& model, std::string_view path) {
-  const std::string prefix(path);
-  if (model.name.empty()) return InvalidAt(absl::StrCat(prefix, ".name"), "must not be empty");
+  if (model.name.empty()) return InvalidAt(Field(path, "name"), "must not be empty");
   if (model.memory_bytes <= 0) {
-    return InvalidAt(absl::StrCat(prefix, ".memory"),
+    return InvalidAt(Field(path, "memory"),
                      absl::StrCat("must be positive, got ", model.memory_bytes));
   }
   TESSERA_RETURN_IF_ERROR(ValidateMigGeometry(model, path));
   if (model.supports_mig() && kGpuUnitsPerDevice % model.compute_slices != 0) {
-    return InvalidAt(absl::StrCat(prefix, ".compute_slices"),
+    return InvalidAt(Field(path, "compute_slices"),
                      absl::StrCat("must divide ", kGpuUnitsPerDevice,
                                   " for exact charging, got ", model.compute_slices));
   }

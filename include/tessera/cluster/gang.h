@@ -28,12 +28,12 @@ struct SliceRequirement {
 };
 
 enum class GpuRequestKind {
-  kNone,         // a pod without GPU
-  kWhole,        // `devices` whole GPUs of one node
-  kFraction,     // `share` of each of `devices` GPUs of one node
-  kMemory,       // `memory` bytes of each of `devices` GPUs of one node
-  kProfile,      // one MIG instance of profile `profile`
-  kRequirement,  // one MIG instance that meets `requirement`
+  kNone,          // a pod without GPU
+  kWhole,         // `devices` whole GPUs of one node
+  kFraction,      // `share` of each of `devices` GPUs of one node
+  kDeviceMemory,  // `memory` bytes of each of `devices` GPUs of one node
+  kProfile,       // one MIG instance of profile `profile`
+  kRequirement,   // one MIG instance that meets `requirement`
 };
 
 // What a pod asks of GPUs. Only the fields of its kind are meaningful; the rest
@@ -56,7 +56,7 @@ struct GpuRequest {
     return kind == GpuRequestKind::kProfile || kind == GpuRequestKind::kRequirement;
   }
   bool is_shared() const {
-    return kind == GpuRequestKind::kFraction || kind == GpuRequestKind::kMemory;
+    return kind == GpuRequestKind::kFraction || kind == GpuRequestKind::kDeviceMemory;
   }
 
   friend bool operator==(const GpuRequest&, const GpuRequest&) = default;

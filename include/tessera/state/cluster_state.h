@@ -1,0 +1,156 @@
+#ifndef TESSERA_STATE_CLUSTER_STATE_H_
+#define TESSERA_STATE_CLUSTER_STATE_H_
+
+// What the cluster holds during a search: the value that all planners share.
+//
+// Placing a pod and taking it back cost what changed, not the size of the
+// cluster; a node with room is found without scanning (`NodeIndex`); a copy is
+// flat. Two states with the same pods in the same places are equal bit for bit,
+// however they came about.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "tessera/base/ids.h"
+#include "tessera/cluster/request_class.h"
+#include "tessera/cluster/snapshot.h"
+#include "tessera/state/gpu_state.h"
+#include "tessera/state/node_index.h"
+#include "tessera/state/state_tables.h"
+#include "tessera/state/tenancy.h"
+
+namespace tessera {
+
+// Which pods of the snapshot a state starts with, beside the running ones.
+struct InitialPods {
+  bool nominated = true;
+  bool releasing = true;
+};
+
+// Which part of a node a slice comes from; see `FindNode`.
+enum class SliceSource {
+  kIdle,   // an instance that exists and is idle
+  kOpen,   // carved on a GPU that already holds slices
+  kFresh,  // carved on a free GPU
+};
+
+class ClusterState {
+ public:
+  // O(size of the snapshot).
+  ClusterState(std::shared_ptr<const StateTables> tables, InitialPods initial);
+
+  const StateTables& tables() const { return *tables_; }
+  const Snapshot& snapshot() const { return tables_->snapshot(); }
+
+  // --- What is held -------------------------------------------------------
+
+  bool is_placed(PodId p) const { return placements_[at(p)].node.valid(); }
+  // Invalid node: the pod is nowhere. A releasing pod is nowhere, too: what it
+  // still holds is held under a ghost id, so that the pod itself may be placed.
+  const PodPlacement& placement(PodId p) const { return placements_[at(p)]; }
+  const GpuState& gpu(NodeId n, int g) const { return gpus_[gpu_at(n, g)]; }
+  const InstanceRow& instances(NodeId n, int g) const { return rows_[gpu_at(n, g)]; }
+  // Free whole GPUs of a node, and of a topology domain.
+  int free_gpus(NodeId n) const {
+    return index_.shelf(tables_->signature_of(n), tables_->slot_of(n));
+  }
+  int64_t free_gpus(int level, DomainId d) const {
+    return domain_free_[static_cast<size_t>(level)][static_cast<size_t>(d.value())];
+  }
+  // Free amount of `tables().node_resources()[i]`; below zero if over-committed.
+  int64_t free_amount(NodeId n, int i) const { return room(n)[static_cast<size_t>(i)]; }
+  // The amounts, the best partial share, and the slice bit sets of a node.
+  std::span<const int64_t> room(NodeId n) const {
+    return index_.room(tables_->signature_of(n), tables_->slot_of(n));
+  }
+  const NodeIndex& index() const { return index_; }
+  const Tenancy& tenancy() const { return tenancy_; }
+
+  // The lowest node in `range` of `signature` with exactly `free_gpus` free whole
+  // GPUs and the amounts `need` (`StateTables::need`, the share set as wanted);
+  // invalid if there is none. With `source`, a slice of `profile` must also be
+  // available from there.
+  NodeId FindNode(int signature, int free_gpus, NodeRange range,
+                  std::span<const int64_t> need,
+                  std::optional<SliceSource> source = std::nullopt, int profile = -1) const;
+
+  // --- Changes ------------------------------------------------------------
+
+  // Puts a pod that is nowhere at `placement`, which the caller has found free or
+  // wants reserved there regardless. A slice destroys idle instances in its way
+  // and is carved if it does not exist; a whole GPU or a fraction takes the
+  // device out of MIG mode. O(GPUs of the node + levels).
+  void Place(PodId p, const PodPlacement& placement);
+
+  // Takes a pod from where it is. Its instance stays, idle.
+  void Remove(PodId p);
+
+  // A point to return to. `RollBack` undoes every change since, last first.
+  using Mark = size_t;
+  Mark GetMark() const { return log_.size(); }
+  void RollBack(Mark mark);
+
+  // Bytes of the mutable part, for reports.
+  size_t MemoryBytes() const;
+
+  // The same pods in the same places.
+  friend bool operator==(const ClusterState& a, const ClusterState& b) {
+    return a.placements_ == b.placements_ && a.gpus_ == b.gpus_ && a.rows_ == b.rows_ &&
+           a.index_ == b.index_ && a.domain_free_ == b.domain_free_ && a.tenancy_ == b.tenancy_;
+  }
+
+ private:
+  // One GPU as it was before a change.
+  struct GpuUndo {
+    size_t gpu = 0;
+    GpuState state;
+    InstanceRow row{};
+  };
+  struct Record {
+    PodId pod;
+    PodPlacement before;      // invalid node: the pod was nowhere
+    bool was_blocked = false;
+    size_t first_gpu_undo = 0;
+  };
+
+  template <typename Tag>
+  static size_t at(Id<Tag> id) {
+    return static_cast<size_t>(id.value());
+  }
+  // The pod that holds under id `p`: ghosts follow the pods, one for each entry
+  // of `Snapshot::releasing()`.
+  PodId owner(PodId p) const {
+    const int ghost = p.value() - snapshot().num_pods();
+    return ghost < 0 ? p : snapshot().releasing()[static_cast<size_t>(ghost)].pod;
+  }
+  size_t gpu_at(NodeId n, int g) const { return static_cast<size_t>(tables_->first_gpu(n) + g); }
+
+  void Save(PodId p, const PodPlacement& touched);
+  void HoldGpu(PodId p, size_t gpu, const PodPlacement& placement);
+  void DropGpu(PodId p, size_t gpu, const PodPlacement& placement);
+  void HoldSlice(PodId p, size_t gpu, const PodPlacement& placement);
+  void DestroyIdle(size_t gpu);
+  void CountTenant(PodId p, const PodPlacement& placement, int count);
+  // Recomputes what the index knows of `n`, after `count` more pods like `p`
+  // (0: of its GPUs alone).
+  void Refresh(NodeId n, PodId p, int count);
+
+  std::shared_ptr<const StateTables> tables_;
+  std::vector<PodPlacement> placements_;  // by PodId
+  absl::flat_hash_set<PodId> blocked_;    // pods counted in `GpuState::blocks`
+  std::vector<GpuState> gpus_;
+  std::vector<InstanceRow> rows_;
+  NodeIndex index_;
+  std::vector<std::vector<int32_t>> domain_free_;  // [level][domain]
+  Tenancy tenancy_;
+  std::vector<Record> log_;
+  std::vector<GpuUndo> gpu_log_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_STATE_CLUSTER_STATE_H_

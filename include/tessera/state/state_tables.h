@@ -1,0 +1,92 @@
+#ifndef TESSERA_STATE_STATE_TABLES_H_
+#define TESSERA_STATE_STATE_TABLES_H_
+
+// What a search needs to know of a snapshot and never changes, worked out once.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tessera/base/ids.h"
+#include "tessera/cluster/snapshot.h"
+#include "tessera/state/node_index.h"
+
+namespace tessera {
+
+// Why no node of a signature can ever serve a request class; the first that
+// holds, in this order.
+enum class Eligibility : uint8_t { kEligible, kUnschedulable, kSelector, kTaint, kGpuModel };
+
+// Nodes that no selector, toleration or model list can tell apart: one GPU
+// model, the same taints, and the same values of those labels that some selector
+// mentions. (Labels that nobody asks for, such as host names, do not count.)
+struct NodeSignature {
+  ModelId model;                // invalid: no GPUs
+  NodeId example;               // one of them
+  std::vector<int32_t> nodes;   // ascending
+
+  friend bool operator==(const NodeSignature&, const NodeSignature&) = default;
+};
+
+// The immutable part of every `ClusterState` of one snapshot.
+class StateTables {
+ public:
+  // O(nodes * log + classes * signatures).
+  explicit StateTables(Snapshot snapshot);
+
+  const Snapshot& snapshot() const { return snapshot_; }
+
+  std::span<const NodeSignature> signatures() const { return signatures_; }
+  int signature_of(NodeId n) const { return signature_of_[static_cast<size_t>(n.value())]; }
+  // The position of `n` among the nodes of its signature.
+  int slot_of(NodeId n) const { return slot_of_[static_cast<size_t>(n.value())]; }
+
+  Eligibility eligibility(RequestClassId c, int signature) const {
+    return eligibility_[static_cast<size_t>(c.value()) * signatures_.size() +
+                        static_cast<size_t>(signature)];
+  }
+  // Signatures that class `c` may run on, ascending.
+  std::span<const int> eligible(RequestClassId c) const {
+    return eligible_[static_cast<size_t>(c.value())];
+  }
+
+  // GPUs of all nodes in one array; those of `n` start here.
+  int first_gpu(NodeId n) const { return first_gpu_[static_cast<size_t>(n.value())]; }
+  int num_gpus(NodeId n) const { return first_gpu_[static_cast<size_t>(n.value()) + 1] - first_gpu(n); }
+  int num_gpus() const { return first_gpu_.back(); }
+  int max_gpus_per_node() const { return max_gpus_per_node_; }
+
+  // The resources that nodes hold, as indices of a `ResourceVector`; amounts in
+  // the node index are in this order, followed by the best partial GPU share.
+  std::span<const int> node_resources() const { return node_resources_; }
+  // What class `c` needs of them; `NodeIndex::kNoNeed` where it asks nothing.
+  // One entry more than `node_resources()`, for the share, left at kNoNeed.
+  std::span<const int64_t> need(RequestClassId c) const {
+    const size_t width = node_resources_.size() + 1;
+    return std::span(needs_).subspan(static_cast<size_t>(c.value()) * width, width);
+  }
+
+  // Whether any workload asks for isolation, so that tenants must be tracked.
+  bool tracks_tenants() const { return tracks_tenants_; }
+
+ private:
+  void SignNodes();
+  void JudgeClasses();
+
+  Snapshot snapshot_;
+  std::vector<NodeSignature> signatures_;
+  std::vector<int32_t> signature_of_;
+  std::vector<int32_t> slot_of_;
+  std::vector<Eligibility> eligibility_;
+  std::vector<std::vector<int>> eligible_;
+  std::vector<int> first_gpu_;
+  int max_gpus_per_node_ = 0;
+  std::vector<int> node_resources_;
+  std::vector<int64_t> needs_;
+  bool tracks_tenants_ = false;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_STATE_STATE_TABLES_H_

@@ -1,0 +1,284 @@
+#include "tessera/state/cluster_state.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tessera {
+namespace {
+
+// Where the bit sets of a node's room are: profiles available from idle
+// instances (low half) and on opened GPUs (high half); on free GPUs (low half).
+constexpr int kNumBitWords = 2;
+constexpr int kIdleWord = 0, kOpenWord = 0, kFreshWord = 1;
+constexpr int kOpenShift = 32;
+
+uint16_t Bit(int start) { return static_cast<uint16_t>(1u << start); }
+
+}  // namespace
+
+ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPods initial)
+    : tables_(std::move(tables)) {
+  const Snapshot& snapshot = tables_->snapshot();
+  placements_.resize(static_cast<size_t>(snapshot.num_pods()) + snapshot.releasing().size());
+  gpus_.resize(static_cast<size_t>(tables_->num_gpus()));
+  rows_.resize(gpus_.size());
+  std::vector<int> sizes;
+  for (const NodeSignature& s : tables_->signatures()) {
+    sizes.push_back(static_cast<int>(s.nodes.size()));
+  }
+  const int amounts = static_cast<int>(tables_->node_resources().size()) + 1;
+  index_ = NodeIndex(sizes, tables_->max_gpus_per_node() + 1, amounts, kNumBitWords);
+  if (tables_->tracks_tenants()) tenancy_ = Tenancy(snapshot.num_nodes(), tables_->num_gpus());
+  const Topology& topology = snapshot.topology();
+  for (int level = 0; level < topology.num_levels(); ++level) {
+    domain_free_.emplace_back(topology.domains(level).size(), 0);
+  }
+  for (int i = 0; i < snapshot.num_nodes(); ++i) {
+    const NodeId n(i);
+    for (size_t g = 0; g < snapshot.node(n).gpus.size(); ++g) {
+      const Gpu& gpu = snapshot.node(n).gpus[g];
+      GpuState& state = gpus_[gpu_at(n, static_cast<int>(g))];
+      InstanceRow& row = rows_[gpu_at(n, static_cast<int>(g))];
+      state.healthy = gpu.healthy;
+      state.mig = gpu.mig;
+      state.mig_enabled = gpu.is_mig_enabled();
+      row.fill(-1);
+      for (const GpuInstance& instance : gpu.instances) {
+        const GpuModel& model = snapshot.model(snapshot.node_model(n));
+        row[static_cast<size_t>(instance.start)] =
+            static_cast<int8_t>(*model.FindProfile(instance.profile));
+        state.exist_starts |= Bit(instance.start);
+      }
+    }
+    Refresh(n, PodId(), 0);
+  }
+  for (size_t i = 0; initial.releasing && i < snapshot.releasing().size(); ++i) {
+    const PodId ghost(static_cast<int32_t>(snapshot.num_pods() + static_cast<int>(i)));
+    Place(ghost, snapshot.releasing()[i].placement);
+  }
+  for (int i = 0; i < snapshot.num_pods(); ++i) {
+    const PodId p(i);
+    const PodPhase phase = snapshot.pod_phase(p);
+    if (phase == PodPhase::kRunning || (phase == PodPhase::kNominated && initial.nominated)) {
+      Place(p, snapshot.pod_placement(p));
+    }
+  }
+  log_.clear();
+  gpu_log_.clear();
+}
+
+NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
+                              std::span<const int64_t> need, std::optional<SliceSource> source,
+                              int profile) const {
+  const std::vector<int32_t>& nodes =
+      tables_->signatures()[static_cast<size_t>(signature)].nodes;
+  int begin = 0;
+  int end = static_cast<int>(nodes.size());
+  if (range.begin > 0 || range.end < snapshot().num_nodes()) {
+    begin = static_cast<int>(std::ranges::lower_bound(nodes, range.begin) - nodes.begin());
+    end = static_cast<int>(std::ranges::lower_bound(nodes, range.end) - nodes.begin());
+  }
+  NodeIndex::Need wanted{need, -1, 0};
+  if (source) {
+    const bool open = *source == SliceSource::kOpen;
+    wanted.bit_word = *source == SliceSource::kFresh ? kFreshWord : open ? kOpenWord : kIdleWord;
+    wanted.bits = uint64_t{1} << (profile + (open ? kOpenShift : 0));
+  }
+  const int slot = index_.FindFirst(signature, free_gpus, begin, end, wanted);
+  return slot == NodeIndex::kNone ? NodeId() : NodeId(nodes[static_cast<size_t>(slot)]);
+}
+
+void ClusterState::Save(PodId p, const PodPlacement& touched) {
+  log_.push_back({p, placements_[at(p)], blocked_.contains(p), gpu_log_.size()});
+  for (uint64_t rest = touched.gpus; rest != 0; rest &= rest - 1) {
+    const size_t gpu = gpu_at(touched.node, std::countr_zero(rest));
+    gpu_log_.push_back({gpu, gpus_[gpu], rows_[gpu]});
+  }
+}
+
+void ClusterState::Place(PodId p, const PodPlacement& placement) {
+  Save(p, placement);
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    HoldGpu(p, gpu_at(placement.node, std::countr_zero(rest)), placement);
+  }
+  placements_[at(p)] = placement;
+  CountTenant(p, placement, 1);
+  Refresh(placement.node, p, 1);
+}
+
+void ClusterState::Remove(PodId p) {
+  const PodPlacement placement = placements_[at(p)];
+  Save(p, placement);
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    DropGpu(p, gpu_at(placement.node, std::countr_zero(rest)), placement);
+  }
+  placements_[at(p)] = PodPlacement();
+  CountTenant(p, placement, -1);
+  Refresh(placement.node, p, -1);
+}
+
+void ClusterState::RollBack(Mark mark) {
+  while (log_.size() > mark) {
+    const Record record = log_.back();
+    log_.pop_back();
+    const PodPlacement now = placements_[at(record.pod)];
+    for (size_t i = gpu_log_.size(); i > record.first_gpu_undo; --i) {
+      const GpuUndo& undo = gpu_log_[i - 1];
+      gpus_[undo.gpu] = undo.state;
+      rows_[undo.gpu] = undo.row;
+    }
+    gpu_log_.resize(record.first_gpu_undo);
+    placements_[at(record.pod)] = record.before;
+    if (record.was_blocked) {
+      blocked_.insert(record.pod);
+    } else if (!blocked_.empty()) {
+      blocked_.erase(record.pod);
+    }
+    const bool placed = now.node.valid();
+    const PodPlacement& touched = placed ? now : record.before;
+    CountTenant(record.pod, touched, placed ? -1 : 1);
+    Refresh(touched.node, record.pod, placed ? -1 : 1);
+  }
+}
+
+void ClusterState::HoldGpu(PodId p, size_t gpu, const PodPlacement& placement) {
+  GpuState& state = gpus_[gpu];
+  if (placement.profile >= 0) {
+    HoldSlice(p, gpu, placement);
+    return;
+  }
+  DestroyIdle(gpu);
+  if (placement.share > 0) {
+    state.share += placement.share;
+  } else {
+    ++state.wholes;
+  }
+}
+
+void ClusterState::DropGpu(PodId p, size_t gpu, const PodPlacement& placement) {
+  GpuState& state = gpus_[gpu];
+  if (placement.profile < 0) {
+    if (placement.share > 0) {
+      state.share -= placement.share;
+    } else {
+      --state.wholes;
+    }
+  } else if (blocked_.erase(p) > 0) {
+    --state.blocks;
+  } else {
+    const NodeId n = placement.node;
+    const MigTables& mig = snapshot().mig(snapshot().node_model(n));
+    state.busy = mig.Remove(state.busy, placement.profile, placement.start);
+    state.busy_starts &= static_cast<uint16_t>(~Bit(placement.start));
+  }
+}
+
+// A device that leaves MIG mode loses its idle instances; held ones (of pods
+// that are releasing) stay until they are gone.
+void ClusterState::DestroyIdle(size_t gpu) {
+  GpuState& state = gpus_[gpu];
+  InstanceRow& row = rows_[gpu];
+  for (size_t s = 0; s < row.size(); ++s) {
+    if ((state.busy_starts & Bit(static_cast<int>(s))) == 0) row[s] = -1;
+  }
+  state.exist_starts &= state.busy_starts;
+  if (state.busy_starts == 0) state.mig_enabled = false;
+}
+
+void ClusterState::HoldSlice(PodId p, size_t gpu, const PodPlacement& placement) {
+  GpuState& state = gpus_[gpu];
+  InstanceRow& row = rows_[gpu];
+  const MigTables& mig = snapshot().mig(snapshot().node_model(placement.node));
+  const int profile = placement.profile, start = placement.start;
+  if (!mig.CanPlace(state.busy, profile, start)) {
+    ++state.blocks;
+    blocked_.insert(p);
+    return;
+  }
+  state.busy = mig.Add(state.busy, profile, start);
+  state.busy_starts |= Bit(start);
+  state.mig_enabled = true;
+  if (row[static_cast<size_t>(start)] == profile) return;
+  // Carve: idle instances stay where they still fit beside what is held.
+  LayoutKey key = state.busy;
+  row[static_cast<size_t>(start)] = static_cast<int8_t>(profile);
+  uint16_t kept = state.busy_starts;
+  for (int s = 0; s < static_cast<int>(row.size()); ++s) {
+    const int8_t idle = row[static_cast<size_t>(s)];
+    if (idle < 0 || (state.busy_starts & Bit(s)) != 0) continue;
+    if (mig.CanPlace(key, idle, s)) {
+      key = mig.Add(key, idle, s);
+      kept |= Bit(s);
+    } else {
+      row[static_cast<size_t>(s)] = -1;
+    }
+  }
+  state.exist_starts = kept;
+}
+
+void ClusterState::CountTenant(PodId p, const PodPlacement& placement, int count) {
+  if (!tables_->tracks_tenants()) return;
+  const PodSetInfo& set = snapshot().pod_set(snapshot().pod_set_of(owner(p)));
+  const int tenant = snapshot().info(set.workload).tenant;
+  const Isolation isolation = snapshot().workload(set.workload).isolation;
+  tenancy_.AddToNode(placement.node.value(), tenant, isolation, count);
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    const size_t gpu = gpu_at(placement.node, std::countr_zero(rest));
+    tenancy_.AddToGpu(static_cast<int>(gpu), tenant, isolation, placement.share > 0, count);
+  }
+}
+
+void ClusterState::Refresh(NodeId n, PodId p, int count) {
+  // 1. Amounts.
+  const int signature = tables_->signature_of(n), slot = tables_->slot_of(n);
+  const std::span<const int> resources = tables_->node_resources();
+  int64_t row[kMaxResources + 1 + kNumBitWords];
+  const ResourceVector* need = nullptr;
+  if (p.valid()) {
+    const RequestClassId c = snapshot().pod_set(snapshot().pod_set_of(owner(p))).request_class;
+    need = &snapshot().request_class(c).need;
+  }
+  const std::span<const int64_t> old = index_.room(signature, slot);
+  for (size_t i = 0; i < resources.size(); ++i) {
+    row[i] = need == nullptr ? snapshot().node_capacity(n)[resources[i]]
+                             : old[i] - count * (*need)[resources[i]];
+  }
+  // 2. Devices.
+  int free = 0;
+  int64_t partial = 0;
+  uint64_t idle = 0, open = 0, fresh = 0;
+  const ModelId m = snapshot().node_model(n);
+  for (int g = 0; g < tables_->num_gpus(n); ++g) {
+    const GpuState& state = gpus_[gpu_at(n, g)];
+    partial = std::max(partial, state.partial_share());
+    free += state.is_free() ? 1 : 0;
+    if (!state.serves_slices()) continue;
+    const MigTables& mig = snapshot().mig(m);
+    if (state.is_fresh()) fresh |= mig.Placeable(mig.empty());
+    const bool opened = state.mig == MigMode::kDynamic && state.busy_starts != 0;
+    if (opened) open |= mig.Placeable(state.busy);
+    const InstanceRow& instances = rows_[gpu_at(n, g)];
+    for (uint32_t s = state.exist_starts & ~state.busy_starts; s != 0; s &= s - 1) {
+      idle |= uint64_t{1} << instances[static_cast<size_t>(std::countr_zero(s))];
+    }
+  }
+  const size_t share_at = resources.size();
+  row[share_at] = partial;
+  row[share_at + 1 + kIdleWord] = static_cast<int64_t>(idle | (open << kOpenShift));
+  row[share_at + 1 + kFreshWord] = static_cast<int64_t>(fresh);
+  // 3. Domains and index.
+  const int change = free - index_.shelf(signature, slot);
+  for (size_t level = 0; change != 0 && level < domain_free_.size(); ++level) {
+    const DomainId d = snapshot().topology().domain_of(n, static_cast<int>(level));
+    if (d.valid()) domain_free_[level][static_cast<size_t>(d.value())] += change;
+  }
+  index_.Set(signature, slot, free, std::span(row).first(share_at + 1 + kNumBitWords));
+}
+
+size_t ClusterState::MemoryBytes() const {
+  return placements_.capacity() * sizeof(PodPlacement) + gpus_.capacity() * sizeof(GpuState) +
+         rows_.capacity() * sizeof(InstanceRow) + index_.MemoryBytes() +
+         log_.capacity() * sizeof(Record) + gpu_log_.capacity() * sizeof(GpuUndo);
+}
+
+}  // namespace tessera

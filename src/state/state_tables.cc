@@ -1,0 +1,103 @@
+#include "tessera/state/state_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tessera/cluster/labels.h"
+
+namespace tessera {
+namespace {
+
+std::set<std::string_view> MentionedLabels(const Snapshot& snapshot) {
+  std::set<std::string_view> keys;
+  for (int c = 0; c < snapshot.num_request_classes(); ++c) {
+    for (const SelectorTerm& term : snapshot.request_class(RequestClassId(c)).selector) {
+      keys.insert(term.key);
+    }
+  }
+  return keys;
+}
+
+// Equal for two nodes exactly when no request class can tell them apart.
+std::vector<std::string> SignatureKey(const Snapshot& snapshot, NodeId n,
+                                      const std::set<std::string_view>& labels) {
+  const Node& node = snapshot.node(n);
+  std::vector<std::string> key = {node.schedulable ? "1" : "0",
+                                  std::to_string(snapshot.node_model(n).value())};
+  for (std::string_view label : labels) {
+    const auto it = node.labels.find(label);
+    key.push_back(it == node.labels.end() ? "-" : "=" + it->second);
+  }
+  for (const Taint& taint : node.taints) {
+    key.push_back(taint.key);
+    key.push_back(taint.value);
+    key.push_back(std::to_string(static_cast<int>(taint.effect)));
+  }
+  return key;
+}
+
+Eligibility Judge(const Snapshot& snapshot, const RequestClass& request,
+                  const NodeSignature& signature) {
+  const Node& node = snapshot.node(signature.example);
+  if (!node.schedulable) return Eligibility::kUnschedulable;
+  if (!Matches(request.selector, node.labels)) return Eligibility::kSelector;
+  if (!Tolerates(request.tolerations, node.taints)) return Eligibility::kTaint;
+  if (request.gpu.kind == GpuRequestKind::kNone) return Eligibility::kEligible;
+  const ModelId m = signature.model;
+  const bool fits = m.valid() && request.models[static_cast<size_t>(m.value())].fits;
+  return fits ? Eligibility::kEligible : Eligibility::kGpuModel;
+}
+
+}  // namespace
+
+StateTables::StateTables(Snapshot snapshot) : snapshot_(std::move(snapshot)) {
+  first_gpu_.push_back(0);
+  for (int n = 0; n < snapshot_.num_nodes(); ++n) {
+    const int gpus = static_cast<int>(snapshot_.node(NodeId(n)).gpus.size());
+    first_gpu_.push_back(first_gpu_.back() + gpus);
+    max_gpus_per_node_ = std::max(max_gpus_per_node_, gpus);
+  }
+  for (int r : {kCpu, kMemory, kPods}) node_resources_.push_back(r);
+  for (int r = kFirstNamedResource; r < snapshot_.resources().size(); ++r) {
+    if (snapshot_.resources().gpu_model(r).empty()) node_resources_.push_back(r);
+  }
+  for (int w = 0; w < snapshot_.num_workloads(); ++w) {
+    tracks_tenants_ |= snapshot_.workload(WorkloadId(w)).isolation != Isolation::kAny;
+  }
+  SignNodes();
+  JudgeClasses();
+}
+
+void StateTables::SignNodes() {
+  const std::set<std::string_view> labels = MentionedLabels(snapshot_);
+  std::map<std::vector<std::string>, int32_t> ids;
+  for (int i = 0; i < snapshot_.num_nodes(); ++i) {
+    const NodeId n(i);
+    const auto [it, inserted] = ids.try_emplace(SignatureKey(snapshot_, n, labels),
+                                                static_cast<int32_t>(signatures_.size()));
+    if (inserted) signatures_.push_back({snapshot_.node_model(n), n, {}});
+    std::vector<int32_t>& nodes = signatures_[static_cast<size_t>(it->second)].nodes;
+    signature_of_.push_back(it->second);
+    slot_of_.push_back(static_cast<int32_t>(nodes.size()));
+    nodes.push_back(i);
+  }
+}
+
+void StateTables::JudgeClasses() {
+  for (int c = 0; c < snapshot_.num_request_classes(); ++c) {
+    const RequestClass& request = snapshot_.request_class(RequestClassId(c));
+    std::vector<int>& eligible = eligible_.emplace_back();
+    for (size_t s = 0; s < signatures_.size(); ++s) {
+      eligibility_.push_back(Judge(snapshot_, request, signatures_[s]));
+      if (eligibility_.back() == Eligibility::kEligible) eligible.push_back(static_cast<int>(s));
+    }
+    for (int r : node_resources_) {
+      needs_.push_back(request.need[r] > 0 ? request.need[r] : NodeIndex::kNoNeed);
+    }
+    needs_.push_back(NodeIndex::kNoNeed);
+  }
+}
+
+}  // namespace tessera
