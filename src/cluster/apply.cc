@@ -7,26 +7,39 @@
 namespace tessera {
 namespace {
 
-bool IsThere(const Pod& pod) {
-  return pod.phase == PodPhase::kRunning || pod.phase == PodPhase::kNominated;
-}
-
 // Carries out actions one by one on the nouns of a snapshot.
 class Applier {
  public:
-  explicit Applier(const Snapshot& snapshot) : snapshot_(snapshot), spec_(snapshot.spec()) {}
+  explicit Applier(const Snapshot& snapshot)
+      : snapshot_(snapshot),
+        spec_(snapshot.spec()),
+        entries_(static_cast<size_t>(snapshot.num_pods()), kNone) {
+    for (const Workload& workload : spec_.workloads) {
+      for (size_t i = 0; i < workload.pods.size(); ++i) {
+        const Pod& pod = workload.pods[i];
+        if (pod.phase == PodPhase::kReleasing) continue;
+        const PodId p = *snapshot.FindPod({workload.name, pod.pod_set, pod.index});
+        entries_[At(p)] = static_cast<int>(i);
+        // A nomination that has expired is none.
+        if (pod.phase != snapshot.pod_phase(p)) Drop(p);
+      }
+    }
+  }
 
   absl::Status operator()(const EvictAction& action) {
-    TESSERA_ASSIGN_OR_RETURN(Pod * pod, FindHolding(action.pod));
+    TESSERA_ASSIGN_OR_RETURN(const PodId p, FindHolding(action.pod));
     // A nomination holds nothing yet, so there is nothing to wait for.
-    if (pod->phase == PodPhase::kNominated) return Drop(action.pod, PodPhase::kNominated);
-    pod->phase = PodPhase::kReleasing;
+    if (Entry(p).phase == PodPhase::kNominated) {
+      Drop(p);
+    } else {
+      Release(p);
+    }
     return absl::OkStatus();
   }
 
   absl::Status operator()(const MoveAction& action) {
-    TESSERA_ASSIGN_OR_RETURN(Pod * pod, FindHolding(action.pod));
-    pod->phase = PodPhase::kReleasing;
+    TESSERA_ASSIGN_OR_RETURN(const PodId p, FindHolding(action.pod));
+    if (Entry(p).phase == PodPhase::kRunning) Release(p);
     return Add(action.pod, action.node, action.devices, PodPhase::kNominated);
   }
 
@@ -69,9 +82,8 @@ class Applier {
   // Ends releasing pods and binds nominated ones.
   void Settle() {
     for (Workload& workload : spec_.workloads) {
-      std::erase_if(workload.pods,
-                    [](const Pod& pod) { return pod.phase == PodPhase::kReleasing; });
       for (Pod& pod : workload.pods) {
+        if (pod.phase == PodPhase::kReleasing) pod.index = kNone;
         if (pod.phase != PodPhase::kNominated) continue;
         pod.phase = PodPhase::kRunning;
         pod.started = spec_.now;
@@ -80,45 +92,67 @@ class Applier {
     }
   }
 
-  absl::StatusOr<Snapshot> Finish() && { return Snapshot::Create(std::move(spec_)); }
+  absl::StatusOr<Snapshot> Finish() && {
+    for (Workload& workload : spec_.workloads) {
+      std::erase_if(workload.pods, [](const Pod& pod) { return pod.index == kNone; });
+    }
+    return Snapshot::Create(std::move(spec_));
+  }
 
  private:
-  absl::StatusOr<Workload*> FindWorkload(const PodRef& ref) {
+  static constexpr int kNone = -1;
+
+  static size_t At(PodId p) { return static_cast<size_t>(p.value()); }
+
+  Workload& WorkloadOf(PodId p) {
+    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+    return spec_.workloads[static_cast<size_t>(w.value())];
+  }
+  bool HasEntry(PodId p) const { return entries_[At(p)] != kNone; }
+  Pod& Entry(PodId p) { return WorkloadOf(p).pods[static_cast<size_t>(entries_[At(p)])]; }
+
+  // Takes the entry out when all actions are done; until then it has no index.
+  void Drop(PodId p) {
+    Entry(p).index = kNone;
+    entries_[At(p)] = kNone;
+  }
+
+  void Release(PodId p) {
+    Entry(p).phase = PodPhase::kReleasing;
+    entries_[At(p)] = kNone;
+  }
+
+  absl::StatusOr<PodId> Find(const PodRef& ref) {
     const std::optional<PodId> pod = snapshot_.FindPod(ref);
-    if (pod) {
-      const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(*pod)).workload;
-      return &spec_.workloads[static_cast<size_t>(w.value())];
-    }
+    if (pod) return *pod;
     return absl::InvalidArgumentError(absl::StrCat("there is no pod ", ref.index, " of pod set \"",
                                                    ref.pod_set, "\" of workload \"",
                                                    ref.workload, "\""));
   }
 
-  absl::StatusOr<Pod*> FindHolding(const PodRef& ref) {
-    TESSERA_ASSIGN_OR_RETURN(Workload * workload, FindWorkload(ref));
-    for (Pod& pod : workload->pods) {
-      if (pod.pod_set == ref.pod_set && pod.index == ref.index && IsThere(pod)) return &pod;
+  absl::StatusOr<PodId> FindHolding(const PodRef& ref) {
+    TESSERA_ASSIGN_OR_RETURN(const PodId p, Find(ref));
+    if (HasEntry(p)) {
+      const PodPhase phase = Entry(p).phase;
+      if (phase == PodPhase::kRunning || phase == PodPhase::kNominated) return p;
     }
     return absl::InvalidArgumentError(absl::StrCat("pod ", ref.pod_set, "/", ref.index, " of ",
                                                    ref.workload, " is nowhere"));
   }
 
-  absl::Status Drop(const PodRef& ref, PodPhase phase) {
-    TESSERA_ASSIGN_OR_RETURN(Workload * workload, FindWorkload(ref));
-    std::erase_if(workload->pods, [&](const Pod& pod) {
-      return pod.pod_set == ref.pod_set && pod.index == ref.index && pod.phase == phase;
-    });
-    return absl::OkStatus();
-  }
-
+  // A pod that was nominated, or has ended, starts over; a releasing one keeps its
+  // entry beside the new one.
   absl::Status Add(const PodRef& ref, const std::string& node, const Devices& devices,
                    PodPhase phase) {
-    // A pod that was nominated, or has ended, starts over; a releasing one keeps its entry.
-    for (PodPhase old : {PodPhase::kNominated, PodPhase::kSucceeded, PodPhase::kFailed,
-                         PodPhase::kPending}) {
-      TESSERA_RETURN_IF_ERROR(Drop(ref, old));
+    TESSERA_ASSIGN_OR_RETURN(const PodId p, Find(ref));
+    TESSERA_RETURN_IF_ERROR(CheckPlace(node, devices));
+    if (HasEntry(p)) {
+      if (Entry(p).phase == PodPhase::kRunning) {
+        return absl::InvalidArgumentError(absl::StrCat("pod ", ref.pod_set, "/", ref.index,
+                                                       " of ", ref.workload, " runs already"));
+      }
+      Drop(p);
     }
-    TESSERA_ASSIGN_OR_RETURN(Workload * workload, FindWorkload(ref));
     Pod pod;
     pod.pod_set = ref.pod_set;
     pod.index = ref.index;
@@ -126,16 +160,30 @@ class Applier {
     pod.node = node;
     pod.devices = devices;
     if (phase == PodPhase::kRunning) pod.started = spec_.now;
-    workload->pods.push_back(std::move(pod));
+    std::vector<Pod>& pods = WorkloadOf(p).pods;
+    entries_[At(p)] = static_cast<int>(pods.size());
+    pods.push_back(std::move(pod));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<NodeId> FindNode(const std::string& node) {
+    const std::optional<NodeId> n = snapshot_.FindNode(node);
+    if (n) return *n;
+    return absl::InvalidArgumentError(absl::StrCat("no node is named \"", node, "\""));
+  }
+
+  absl::Status CheckPlace(const std::string& node, const Devices& devices) {
+    TESSERA_RETURN_IF_ERROR(FindNode(node).status());
+    std::vector<int> gpus = devices.gpus;
+    for (const GpuShare& share : devices.shares) gpus.push_back(share.gpu);
+    for (const GpuSlice& slice : devices.slices) gpus.push_back(slice.gpu);
+    for (int gpu : gpus) TESSERA_RETURN_IF_ERROR(FindGpu(node, gpu).status());
     return absl::OkStatus();
   }
 
   absl::StatusOr<Gpu*> FindGpu(const std::string& node, int gpu) {
-    const std::optional<NodeId> n = snapshot_.FindNode(node);
-    if (!n) {
-      return absl::InvalidArgumentError(absl::StrCat("no node is named \"", node, "\""));
-    }
-    std::vector<Gpu>& gpus = spec_.nodes[static_cast<size_t>(n->value())].gpus;
+    TESSERA_ASSIGN_OR_RETURN(const NodeId n, FindNode(node));
+    std::vector<Gpu>& gpus = spec_.nodes[static_cast<size_t>(n.value())].gpus;
     if (gpu < 0 || gpu >= static_cast<int>(gpus.size())) {
       return absl::InvalidArgumentError(absl::StrCat("node ", node, " has no GPU ", gpu));
     }
@@ -144,6 +192,7 @@ class Applier {
 
   const Snapshot& snapshot_;
   SnapshotSpec spec_;
+  std::vector<int> entries_;  // by PodId: its entry that is not releasing, in its workload's pods
 };
 
 absl::StatusOr<Snapshot> Carry(const Snapshot& snapshot, const Plan& plan, bool settle) {

@@ -26,6 +26,9 @@ absl::Status CheckResources(const NodeResources& resources, const std::string& p
   TESSERA_RETURN_IF_ERROR(CheckAmount(resources.pods, path, "pods"));
   for (const auto& [name, amount] : resources.extended) {
     TESSERA_RETURN_IF_ERROR(CheckAmount(amount, path, name));
+    if (ResourceSpace().Find(name) || name.starts_with(kGpuModelPrefix)) {
+      return InvalidAt(absl::StrCat(path, ".", name), "is not an extended resource");
+    }
   }
   return absl::OkStatus();
 }
@@ -197,6 +200,8 @@ absl::Status SnapshotBuilder::ResolveModel(NodeId n) {
       data_->models.push_back(std::move(tables));
     }
   }
+  // Sets of models are 64-bit masks.
+  if (data_->models.size() > 64) return InvalidAt("nodes", "have more than 64 GPU models");
   // 2. Find the model of this node.
   const Node& node = data_->spec.nodes[static_cast<size_t>(n.value())];
   ModelId model;
@@ -255,7 +260,7 @@ absl::Status SnapshotBuilder::CheckGpus(NodeId n) const {
       }
       instances.push_back({*profile, gpu.instances[i].start});
     }
-    TESSERA_RETURN_IF_ERROR(tables.KeyOf(instances, path()).status());
+    TESSERA_RETURN_IF_ERROR(tables.KeyOf(instances, path() + ".instances").status());
   }
   return absl::OkStatus();
 }

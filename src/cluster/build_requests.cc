@@ -213,7 +213,8 @@ absl::Status SnapshotBuilder::CheckTotals() const {
   int64_t most_memory = 0;
   for (size_t n = 0; n < data_->spec.nodes.size(); ++n) {
     for (int r = 0; r < kMaxResources; ++r) {
-      capacity[static_cast<size_t>(r)] += data_->node_capacities[n][r];
+      // An over-reserved node must not hide what others have.
+      capacity[static_cast<size_t>(r)] += std::max<int64_t>(data_->node_capacities[n][r], 0);
     }
     const ModelId m = data_->node_models[n];
     if (!m.valid()) continue;

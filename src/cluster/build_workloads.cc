@@ -92,6 +92,12 @@ absl::Status SnapshotBuilder::SortWorkloads() {
 }
 
 absl::Status SnapshotBuilder::ResolveWorkloads() {
+  // Before tenants are collected: a workload's queue is its tenant by default.
+  if (data_->spec.queues.empty()) {
+    for (Workload& w : data_->spec.workloads) {
+      if (w.queue.empty()) w.queue = "default";
+    }
+  }
   // Dense tenant ids are ranks by name.
   std::set<std::string_view> tenants;
   for (const Workload& w : data_->spec.workloads) tenants.insert(w.tenant_name());
@@ -106,8 +112,7 @@ absl::Status SnapshotBuilder::ResolveWorkloads() {
 }
 
 absl::Status SnapshotBuilder::ResolveWorkload(WorkloadId w) {
-  Workload& workload = data_->spec.workloads[static_cast<size_t>(w.value())];
-  if (workload.queue.empty() && data_->spec.queues.empty()) workload.queue = "default";
+  const Workload& workload = data_->spec.workloads[static_cast<size_t>(w.value())];
   const std::optional<QueueId> queue = data_->queues.Find(workload.queue);
   if (!queue) {
     std::vector<std::string_view> known;

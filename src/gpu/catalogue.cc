@@ -78,36 +78,40 @@ constexpr std::array<BoardProfile, kBoardProfiles> kBoard = {{
     {"7g.", "gb", 3, {7, 8, 8, 1, At({0})}},
 }};
 
-// Engines in the order of kBoard: copy, decoder, encoder, jpeg, ofa.
-using BoardEngines = std::array<EngineCounts, kBoardProfiles>;
+struct Generation {
+  bool toggle_needs_reset;
+  EngineCounts engines[kBoardProfiles];  // as in kBoard; copy, decoder, encoder, jpeg, ofa
+};
 
-constexpr BoardEngines kAmpere = {{{1, 0, 0, 0, 0},
-                                   {1, 1, 0, 1, 1},
-                                   {1, 1, 0, 0, 0},
-                                   {2, 1, 0, 0, 0},
-                                   {3, 2, 0, 0, 0},
-                                   {4, 2, 0, 0, 0},
-                                   {7, 5, 0, 1, 1}}};
-constexpr BoardEngines kHopper = {{{1, 1, 0, 1, 0},
-                                   {1, 1, 0, 1, 1},
-                                   {1, 1, 0, 1, 0},
-                                   {2, 2, 0, 2, 0},
-                                   {3, 3, 0, 3, 0},
-                                   {4, 4, 0, 4, 0},
-                                   {8, 7, 0, 7, 1}}};
+constexpr Generation kAmpere = {true,
+                                {{1, 0, 0, 0, 0},
+                                 {1, 1, 0, 1, 1},
+                                 {1, 1, 0, 0, 0},
+                                 {2, 1, 0, 0, 0},
+                                 {3, 2, 0, 0, 0},
+                                 {4, 2, 0, 0, 0},
+                                 {7, 5, 0, 1, 1}}};
+constexpr Generation kHopper = {false,
+                                {{1, 1, 0, 1, 0},
+                                 {1, 1, 0, 1, 1},
+                                 {1, 1, 0, 1, 0},
+                                 {2, 2, 0, 2, 0},
+                                 {3, 3, 0, 3, 0},
+                                 {4, 4, 0, 4, 0},
+                                 {8, 7, 0, 7, 1}}};
 // Decoders and JPEG engines of the three largest are not published; as on Hopper.
-constexpr BoardEngines kBlackwell = {{{2, 1, 0, 1, 0},
-                                      {2, 1, 0, 1, 1},
-                                      {2, 1, 0, 1, 0},
-                                      {4, 2, 0, 2, 0},
-                                      {6, 3, 0, 3, 0},
-                                      {8, 4, 0, 4, 0},
-                                      {16, 7, 0, 7, 1}}};
+constexpr Generation kBlackwell = {false,
+                                   {{2, 1, 0, 1, 0},
+                                    {2, 1, 0, 1, 1},
+                                    {2, 1, 0, 1, 0},
+                                    {4, 2, 0, 2, 0},
+                                    {6, 3, 0, 3, 0},
+                                    {8, 4, 0, 4, 0},
+                                    {16, 7, 0, 7, 1}}};
 
 struct Board {
   const char* name;
-  const BoardEngines& engines;
-  bool reset;
+  const Generation& generation;
   Evidence evidence;
   int memory_mib;
   std::array<int, 4> names;  // the size in the profile's name, per group
@@ -118,20 +122,19 @@ constexpr Evidence kSeen = Evidence::kConfirmed;
 constexpr Evidence kFamily = Evidence::kInferred;
 
 constexpr Board kBoards[] = {
-    {"A100-40GB", kAmpere, true, kSeen, 40960, {5, 10, 20, 40}, {4864, 9856, 19968, 40192}},
-    {"A100-80GB", kAmpere, true, kSeen, 81920, {10, 20, 40, 80}, {9856, 19968, 40192, 80384}},
-    {"PG506-96GB", kAmpere, true, kFamily, 98304, {12, 24, 48, 96}, {}},
-    {"H100-80GB", kHopper, false, kSeen, 81920, {10, 20, 40, 80}, {9984, 20096, 40448, 81152}},
-    {"H100-94GB", kHopper, false, kSeen, 95830, {12, 24, 47, 94}, {11008, 22144, 47488, 95360}},
-    {"H100-96GB-GH200", kHopper, false, kFamily, 98304, {12, 24, 48, 96}, {}},
-    {"H20-96GB", kHopper, false, kFamily, 98304, {12, 24, 48, 96}, {}},
-    {"GH200-144GB", kHopper, false, kFamily, 147456, {18, 36, 72, 144}, {17920, 36096, 0, 0}},
-    {"H200-141GB", kHopper, false, kFamily, 144384, {18, 35, 71, 141},
-     {16384, 33024, 71168, 143360}},
-    {"B200-180GB", kBlackwell, false, kFamily, 184320, {23, 45, 90, 180}, {22528, 45312, 0, 0}},
-    {"GB200-186GB", kBlackwell, false, kFamily, 190464, {23, 47, 93, 186}, {22528, 46592, 0, 0}},
-    {"B300-269GB", kBlackwell, false, kFamily, 294912, {34, 67, 135, 269}, {}},
-    {"GB300-278GB", kBlackwell, false, kFamily, 284672, {35, 70, 139, 278}, {}},
+    {"A100-40GB", kAmpere, kSeen, 40960, {5, 10, 20, 40}, {4864, 9856, 19968, 40192}},
+    {"A100-80GB", kAmpere, kSeen, 81920, {10, 20, 40, 80}, {9856, 19968, 40192, 80384}},
+    {"PG506-96GB", kAmpere, kFamily, 98304, {12, 24, 48, 96}, {}},
+    {"H100-80GB", kHopper, kSeen, 81920, {10, 20, 40, 80}, {9984, 20096, 40448, 81152}},
+    {"H100-94GB", kHopper, kSeen, 95830, {12, 24, 47, 94}, {11008, 22144, 47488, 95360}},
+    {"H100-96GB-GH200", kHopper, kFamily, 98304, {12, 24, 48, 96}, {}},
+    {"H20-96GB", kHopper, kFamily, 98304, {12, 24, 48, 96}, {}},
+    {"GH200-144GB", kHopper, kFamily, 147456, {18, 36, 72, 144}, {17920, 36096, 0, 0}},
+    {"H200-141GB", kHopper, kFamily, 144384, {18, 35, 71, 141}, {16384, 33024, 71168, 143360}},
+    {"B200-180GB", kBlackwell, kFamily, 184320, {23, 45, 90, 180}, {22528, 45312, 0, 0}},
+    {"GB200-186GB", kBlackwell, kFamily, 190464, {23, 47, 93, 186}, {22528, 46592, 0, 0}},
+    {"B300-269GB", kBlackwell, kFamily, 294912, {34, 67, 135, 269}, {}},
+    {"GB300-278GB", kBlackwell, kFamily, 284672, {35, 70, 139, 278}, {}},
 };
 
 GpuModel MakeBoard(const Board& board) {
@@ -141,13 +144,13 @@ GpuModel MakeBoard(const Board& board) {
   model.units = 8;
   model.compute_slices = 7;
   model.memory_slices = 8;
-  model.mig_toggle_needs_reset = board.reset;
+  model.mig_toggle_needs_reset = board.generation.toggle_needs_reset;
   for (int i = 0; i < kBoardProfiles; ++i) {
     const BoardProfile& row = kBoard[i];
     const int gb = board.names[row.group];
     const int mib = board.mib[row.group] > 0 ? board.mib[row.group] : gb * 1024;
     model.profiles.push_back(MakeProfile(absl::StrCat(row.prefix, gb, row.suffix), row.shape,
-                                         board.engines[i], mib, board.evidence));
+                                         board.generation.engines[i], mib, board.evidence));
   }
   model.engines = LargestEngines(model.profiles);
   return model;

@@ -81,9 +81,8 @@ int LargestUse(const GpuModel& model, const Limit& limit, const Limit& other) {
 std::vector<Limit> BindingLimits(const GpuModel& model) {
   std::vector<Limit> limits = StatedLimits(model);
   const Limit none = {std::vector<int>(model.profiles.size(), 0), 0};
-  std::erase_if(limits, [&](const Limit& limit) {
-    return LargestUse(model, limit, none) <= limit.bound;
-  });
+  std::erase_if(limits,
+                [&](const Limit& limit) { return LargestUse(model, limit, none) <= limit.bound; });
   for (size_t i = 0; i < limits.size();) {
     bool implied = false;
     for (size_t j = 0; j < limits.size() && !implied; ++j) {
@@ -294,8 +293,8 @@ absl::StatusOr<MigTables> MigTables::Create(const GpuModel& model) {
   const std::set<Usage> usages = ReachableUsages(model, limits, max_codes);
   if (usages.size() > max_codes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(model.name, ": the limits on engines and instances have more than ",
-                     max_codes, " states on ", masks.size(), " occupied sets"));
+        absl::StrCat(model.name, ": the limits on engines and instances have more than ", max_codes,
+                     " states on ", masks.size(), " occupied sets"));
   }
   tables->FillGeometry(masks);
   tables->FillLimits(limits, usages);
@@ -362,8 +361,8 @@ std::string LimitText(const GpuModel& model, std::span<const Instance> others, i
     for (const Instance& other : others) left -= model.profiles[other.profile].engines.*kind.count;
     const int needed = wanted.engines.*kind.count;
     if (needed <= left) continue;
-    return absl::StrCat(wanted.name, " needs ", needed, " of the ", ToAbsl(kind.name),
-                        " engines, ", left, " of ", all, " left");
+    return absl::StrCat(wanted.name, " needs ", needed, " of the ", ToAbsl(kind.name), " engines, ",
+                        left, " of ", all, " left");
   }
   return absl::StrCat(wanted.name, " does not fit");
 }

@@ -44,8 +44,8 @@ absl::Status CheckStarts(const std::string& path, const MigProfile& profile, int
     const std::string at = absl::StrCat(path, "[", i, "]");
     if (start < 0) return InvalidAt(at, absl::StrCat("must not be negative, got ", start));
     if (start > units - profile.size) {
-      return InvalidAt(at, absl::StrCat("start ", start, " + size ", profile.size,
-                                        " exceeds the ", units, " units"));
+      return InvalidAt(at, absl::StrCat("start ", start, " + size ", profile.size, " exceeds the ",
+                                        units, " units"));
     }
     if (i > 0 && start <= profile.starts[i - 1]) {
       return InvalidAt(at, absl::StrCat("must be above ", profile.starts[i - 1], ", got ", start));
@@ -60,8 +60,8 @@ absl::Status CheckProfile(const std::string& path, const GpuModel& model, size_t
   if (profile.name.empty()) return InvalidAt(name_path, "must not be empty");
   for (size_t i = 0; i < index; ++i) {
     if (model.profiles[i].name != profile.name) continue;
-    return InvalidAt(name_path,
-                     absl::StrCat("\"", profile.name, "\" is already the name of profiles[", i, "]"));
+    return InvalidAt(
+        name_path, absl::StrCat("\"", profile.name, "\" is already the name of profiles[", i, "]"));
   }
   TESSERA_RETURN_IF_ERROR(CheckRange(absl::StrCat(path, ".size"), profile.size, 1, model.units));
   TESSERA_RETURN_IF_ERROR(CheckRange(absl::StrCat(path, ".compute_slices"), profile.compute_slices,
@@ -106,13 +106,10 @@ std::optional<int> GpuModel::FindProfile(std::string_view profile_name) const {
 }
 
 absl::Status ValidateMigGeometry(const GpuModel& model, std::string_view path) {
-  TESSERA_RETURN_IF_ERROR(
-      CheckRange(Field(path, "units"), model.units, 0, kMaxPlacementUnits));
+  TESSERA_RETURN_IF_ERROR(CheckRange(Field(path, "units"), model.units, 0, kMaxPlacementUnits));
   if (!model.supports_mig()) return CheckUnpartitioned(path, model);
-  TESSERA_RETURN_IF_ERROR(
-      CheckAtLeast(Field(path, "compute_slices"), model.compute_slices, 1));
-  TESSERA_RETURN_IF_ERROR(
-      CheckAtLeast(Field(path, "memory_slices"), model.memory_slices, 1));
+  TESSERA_RETURN_IF_ERROR(CheckAtLeast(Field(path, "compute_slices"), model.compute_slices, 1));
+  TESSERA_RETURN_IF_ERROR(CheckAtLeast(Field(path, "memory_slices"), model.memory_slices, 1));
   TESSERA_RETURN_IF_ERROR(CheckEngines(Field(path, "engines"), model.engines, nullptr));
   const std::string profiles_path = Field(path, "profiles");
   if (model.profiles.empty()) return InvalidAt(profiles_path, "must not be empty");
@@ -135,8 +132,8 @@ absl::Status ValidateGpuModel(const GpuModel& model, std::string_view path) {
   TESSERA_RETURN_IF_ERROR(ValidateMigGeometry(model, path));
   if (model.supports_mig() && kGpuUnitsPerDevice % model.compute_slices != 0) {
     return InvalidAt(Field(path, "compute_slices"),
-                     absl::StrCat("must divide ", kGpuUnitsPerDevice,
-                                  " for exact charging, got ", model.compute_slices));
+                     absl::StrCat("must divide ", kGpuUnitsPerDevice, " for exact charging, got ",
+                                  model.compute_slices));
   }
   return absl::OkStatus();
 }

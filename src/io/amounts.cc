@@ -13,7 +13,7 @@ namespace {
 
 // What a quota may name without a slash or a point.
 constexpr std::array<std::string_view, 7> kQuotaNames = {
-    "cpu", "memory", "pods", "gpu", "gpu_memory", kAllResources, kExtendedKey};
+    "cpu", "memory", "pods", "gpu", "gpu_memory", kExtendedKey, kAllResources};
 
 // Reads the amount of `resource` in a map.
 using AmountReader = absl::Status (*)(const Place& at, std::string_view resource, int64_t& out);
@@ -29,7 +29,7 @@ bool IsFixed(std::string_view name) { return ResourceSpace().Find(name).has_valu
 absl::Status CheckName(const Place& member, std::span<const std::string_view> known) {
   const std::string_view name = member.value().key;
   if (IsQualified(name) || std::ranges::find(known, name) != known.end()) return absl::OkStatus();
-  const bool misspelt = !DidYouMean(name, known).empty();
+  const bool misspelt = name == kAllResources || !DidYouMean(name, known).empty();
   return misspelt ? UnknownField(member, known) : absl::OkStatus();
 }
 
@@ -80,17 +80,18 @@ absl::Status ReadEntries(const Place& at, AmountReader read, AmountMap& out) {
   return absl::OkStatus();
 }
 
-// A map of amounts by resource. `all`, if not null, receives that of `*`.
+// A map of amounts by resource. `all` receives that of `*`; null: there is none.
 absl::Status ReadByName(const Place& at, AmountReader read, AmountMap& out,
                         std::optional<int64_t>* all) {
+  const auto known = std::span(kQuotaNames).first(kQuotaNames.size() - (all == nullptr ? 1 : 0));
   for (const JsonValue& member : at.value().children()) {
     const Place place(at, member);
     if (member.key == kExtendedKey) {
       TESSERA_RETURN_IF_ERROR(ReadEntries(place, read, out));
       continue;
     }
-    TESSERA_RETURN_IF_ERROR(CheckName(place, kQuotaNames));
-    if (member.key == kAllResources && all != nullptr) {
+    TESSERA_RETURN_IF_ERROR(CheckName(place, known));
+    if (member.key == kAllResources) {
       TESSERA_RETURN_IF_ERROR(read(place, member.key, all->emplace()));
     } else {
       TESSERA_RETURN_IF_ERROR(ReadEntry(place, read, out));
@@ -196,9 +197,8 @@ void WriteAmount(JsonWriter& json, std::string_view resource, int64_t amount, Ro
 }
 
 void WriteExtended(JsonWriter& json, const AmountMap& amounts) {
-  WriteByName(json, amounts, [](JsonWriter& to, std::string_view, int64_t amount) {
-    to.Integer(amount);
-  });
+  WriteByName(json, amounts,
+              [](JsonWriter& to, std::string_view, int64_t amount) { to.Integer(amount); });
 }
 
 void WriteGuarantee(JsonWriter& json, std::string_view key, const ResourceAmounts& amounts) {

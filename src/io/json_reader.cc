@@ -37,9 +37,9 @@ absl::Status ReadInt(const Place& at, Int& out) {
   }
   if (error == std::errc()) return absl::OkStatus();
   const bool negative = text.starts_with('-');
-  return at.Error(absl::StrCat(
-      ToAbsl(text), negative ? " is below " : " is above ",
-      negative ? std::numeric_limits<Int>::min() : std::numeric_limits<Int>::max()));
+  return at.Error(
+      absl::StrCat(ToAbsl(text), negative ? " is below " : " is above ",
+                   negative ? std::numeric_limits<Int>::min() : std::numeric_limits<Int>::max()));
 }
 
 template <typename T>
@@ -54,8 +54,8 @@ absl::Status ReadMap(const Place& at, std::map<std::string, T, std::less<>>& out
 absl::Status ExpectText(const Place& at, std::string_view text) {
   TESSERA_RETURN_IF_ERROR(Expect(at, JsonKind::kString));
   if (at.value().text == text) return absl::OkStatus();
-  return at.Error(absl::StrCat("must be \"", ToAbsl(text), "\", not \"",
-                               ToAbsl(at.value().text), "\""));
+  return at.Error(
+      absl::StrCat("must be \"", ToAbsl(text), "\", not \"", ToAbsl(at.value().text), "\""));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ absl::Status Place::ErrorIn(std::string_view name, std::string_view message) con
 
 absl::Status Expect(const Place& at, JsonKind kind) {
   if (at.kind() == kind) return absl::OkStatus();
-  return at.Error(absl::StrCat("must be ", ToAbsl(Describe(kind)), ", not ",
-                               ToAbsl(Describe(at.kind()))));
+  return at.Error(
+      absl::StrCat("must be ", ToAbsl(Describe(kind)), ", not ", ToAbsl(Describe(at.kind()))));
 }
 
 const JsonValue* FindMember(const JsonValue& object, std::string_view name) {

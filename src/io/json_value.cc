@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 31;
 constexpr size_t kMaxDepth = 64;
+// Values for which memory is set aside before the text has been seen to be JSON.
+constexpr size_t kMostReserved = size_t{1} << 22;
 
 // What an exception of nlohmann says, without its name, the place (which is told in
 // other words) and the text last read (which may be long, or not even UTF-8).
@@ -47,6 +49,10 @@ class TreeBuilder {
   explicit TreeBuilder(std::string_view json) : json_(json) {
     // A text is never longer than what it is read from, escapes and numbers included.
     document_.texts_.reserve(json.size());
+    // Before every value stands a comma or an opening bracket.
+    const auto precedes = [](char c) { return c == ',' || c == '[' || c == '{'; };
+    const size_t most = 1 + static_cast<size_t>(std::ranges::count_if(json, precedes));
+    document_.values_.reserve(std::min(most, kMostReserved));
   }
 
   bool null() { return Add(JsonKind::kNull, "null"); }
@@ -151,9 +157,9 @@ class TreeBuilder {
 
   std::string_view json_;
   JsonDocument document_;
-  std::vector<size_t> open_;             // containers not yet closed, outermost first
-  std::string_view key_;                 // of the value to come
-  std::vector<std::string_view> keys_;   // scratch of `CheckKeys`
+  std::vector<size_t> open_;            // containers not yet closed, outermost first
+  std::string_view key_;                // of the value to come
+  std::vector<std::string_view> keys_;  // scratch of `CheckKeys`
   absl::Status status_;
 };
 

@@ -83,7 +83,8 @@ void JsonWriter::Quote(std::string_view text) {
     absl::StrAppend(&out_, "\"", ToAbsl(text), "\"");
     return;
   }
-  out_ += nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  out_ += nlohmann::json(std::string(text))
+              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace tessera::io_internal

@@ -45,7 +45,7 @@ class JsonWriter {
 
   std::string out_;
   int depth_ = 0;
-  bool first_ = true;       // nothing stands in the innermost container yet
+  bool first_ = true;  // nothing stands in the innermost container yet
   bool after_key_ = false;
 };
 

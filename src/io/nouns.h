@@ -70,8 +70,7 @@ void WriteList(JsonWriter& json, std::string_view key, const std::vector<T>& val
 }
 inline void WriteTexts(JsonWriter& json, std::string_view key,
                        const std::vector<std::string>& texts) {
-  WriteList(json, key, texts,
-            [](JsonWriter& to, const std::string& text) { to.String(text); });
+  WriteList(json, key, texts, [](JsonWriter& to, const std::string& text) { to.String(text); });
 }
 inline void WriteMap(JsonWriter& json, std::string_view key, const Labels& texts) {
   if (texts.empty()) return;

@@ -41,7 +41,8 @@ absl::Status ReadGpus(const Place& at, const Gpu& like, std::vector<Gpu>& out) {
 }
 
 absl::Status RefuseGpus(const Place& at, NodeResources&) {
-  return at.Error("is no part of a capacity; \"gpu_model\" and \"gpus\" of the node state its GPUs");
+  return at.Error(
+      "is no part of a capacity; \"gpu_model\" and \"gpus\" of the node state its GPUs");
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ absl::Status ReadSlice(const Place& at, GpuRequest& out) {
 absl::Status ReadCompute(const Place& at, SliceRequirement& out) {
   if (at.kind() == JsonKind::kNumber) {
     int billionths = 0;
-    TESSERA_RETURN_IF_ERROR(
-        ReadWhole(at, kBillion, "has more than 9 decimal places", billionths));
+    TESSERA_RETURN_IF_ERROR(ReadWhole(at, kBillion, "has more than 9 decimal places", billionths));
     const int divisor = std::gcd(billionths, kBillion);
     out.compute_num = billionths / divisor;
     out.compute_den = kBillion / divisor;
@@ -83,8 +82,8 @@ absl::Status ReadCompute(const Place& at, SliceRequirement& out) {
     const auto den = std::from_chars(num.ptr + 1, end, out.compute_den);
     if (den.ec == std::errc() && den.ptr == end) return absl::OkStatus();
   }
-  return at.Error(absl::StrCat("must be a ratio like \"2/7\" or a number, not \"", ToAbsl(text),
-                               "\""));
+  return at.Error(
+      absl::StrCat("must be a ratio like \"2/7\" or a number, not \"", ToAbsl(text), "\""));
 }
 
 // The part of a request that is about GPUs.
@@ -114,9 +113,8 @@ absl::Status ReadGpuRequest(const Place& at, GpuRequest& out) {
   return Read(place, out.devices);
 }
 
-// {"in": [...]}, {"not_in": [...]} or {"exists": true}. In a list of terms a `key` stands
-// beside it.
-absl::Status ReadCondition(const Place& at, SelectorTerm& out) {
+// {"in": [...]}, {"not_in": [...]} or {"exists": true}; in a list a `key` stands beside it.
+absl::Status ReadCondition(const Place& at, bool in_list, SelectorTerm& out) {
   struct Condition {
     SelectorTerm& term;
     int stated = 0;
@@ -139,14 +137,13 @@ absl::Status ReadCondition(const Place& at, SelectorTerm& out) {
          ++condition.stated;
          bool exists = true;
          TESSERA_RETURN_IF_ERROR(Read(field, exists));
-         condition.term.op =
-             exists ? SelectorOperator::kExists : SelectorOperator::kDoesNotExist;
+         condition.term.op = exists ? SelectorOperator::kExists : SelectorOperator::kDoesNotExist;
          return absl::OkStatus();
        }},
   };
   Condition condition{out};
-  const auto other = [](const Place& member, Condition& to) {
-    if (member.value().key == "key") return Read(member, to.term.key);
+  const auto other = [in_list](const Place& member, Condition& to) {
+    if (in_list && member.value().key == "key") return Read(member, to.term.key);
     return UnknownField(member, NamesOf(kFields));
   };
   TESSERA_RETURN_IF_ERROR(ReadFields(at, kFields, condition, other));
@@ -154,19 +151,18 @@ absl::Status ReadCondition(const Place& at, SelectorTerm& out) {
   return at.Error("must have exactly one of \"in\", \"not_in\" and \"exists\"");
 }
 
-// The condition on one label.
-absl::Status ReadTerm(const Place& at, SelectorTerm& out) {
-  if (at.kind() == JsonKind::kString) {
+// The condition on one label; of a term in a list the label too.
+absl::Status ReadTerm(const Place& at, bool in_list, SelectorTerm& out) {
+  if (at.kind() == JsonKind::kObject || in_list) {
+    TESSERA_RETURN_IF_ERROR(ReadCondition(at, in_list, out));
+  } else if (at.kind() == JsonKind::kString) {
     out.values.emplace_back(at.value().text);
   } else if (at.kind() == JsonKind::kArray) {
     TESSERA_RETURN_IF_ERROR(Read(at, out.values));
-  } else if (at.kind() == JsonKind::kObject) {
-    TESSERA_RETURN_IF_ERROR(ReadCondition(at, out));
   } else {
     return at.Error("must be a string, an array or an object");
   }
-  const bool needs_values =
-      out.op == SelectorOperator::kIn || out.op == SelectorOperator::kNotIn;
+  const bool needs_values = out.op == SelectorOperator::kIn || out.op == SelectorOperator::kNotIn;
   if (needs_values && out.values.empty()) return at.Error("lists no value");
   return out.key.empty() ? at.Error("has no label") : absl::OkStatus();
 }
@@ -207,9 +203,7 @@ absl::Status Read(const Place& at, Selector& out) {
   if (at.kind() == JsonKind::kArray) {
     size_t index = 0;
     for (const JsonValue& element : at.value().children()) {
-      const Place term(at, element, index++);
-      TESSERA_RETURN_IF_ERROR(Expect(term, JsonKind::kObject));
-      TESSERA_RETURN_IF_ERROR(ReadTerm(term, out.emplace_back()));
+      TESSERA_RETURN_IF_ERROR(ReadTerm(Place(at, element, index++), true, out.emplace_back()));
     }
     return absl::OkStatus();
   }
@@ -217,7 +211,7 @@ absl::Status Read(const Place& at, Selector& out) {
   for (const JsonValue& member : at.value().children()) {
     SelectorTerm term;
     term.key = member.key;
-    TESSERA_RETURN_IF_ERROR(ReadTerm(Place(at, member), term));
+    TESSERA_RETURN_IF_ERROR(ReadTerm(Place(at, member), false, term));
     out.push_back(std::move(term));
   }
   return absl::OkStatus();

@@ -66,12 +66,9 @@ absl::Status Read(const Place& at, PodSet& out) {
 
 absl::Status Read(const Place& at, PodGroup& out) {
   static constexpr Field<PodGroup> kFields[] = {
-      {"name", Into<&PodGroup::name>},
-      {"min_groups", Into<&PodGroup::min_groups>},
-      {"after", Into<&PodGroup::after>},
-      {"topology", Into<&PodGroup::topology>},
-      {"pod_sets", Into<&PodGroup::pod_sets>},
-      {"groups", Into<&PodGroup::groups>},
+      {"name", Into<&PodGroup::name>},         {"min_groups", Into<&PodGroup::min_groups>},
+      {"after", Into<&PodGroup::after>},       {"topology", Into<&PodGroup::topology>},
+      {"pod_sets", Into<&PodGroup::pod_sets>}, {"groups", Into<&PodGroup::groups>},
   };
   return ReadFields(at, kFields, out);
 }

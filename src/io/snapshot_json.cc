@@ -38,9 +38,8 @@ absl::Status ReadSpec(const Place& at, SnapshotSpec& out) {
 
 template <typename T>
 void WriteNouns(JsonWriter& json, std::string_view key, const std::vector<T>& nouns) {
-  io_internal::WriteList(json, key, nouns, [](JsonWriter& to, const T& noun) {
-    io_internal::Write(to, noun);
-  });
+  io_internal::WriteList(json, key, nouns,
+                         [](JsonWriter& to, const T& noun) { io_internal::Write(to, noun); });
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void WriteGpuMembers(JsonWriter& json, const GpuRequest& gpu) {
       json.Key("gpu_fraction");
       WriteAmount(json, "gpu", gpu.share, Rounding::kUp);
       break;
-    case GpuRequestKind::kMemory:
+    case GpuRequestKind::kDeviceMemory:
       json.Key("gpu_memory");
       WriteAmount(json, "gpu_memory", gpu.memory, Rounding::kUp);
       break;
@@ -67,8 +67,11 @@ void WriteRequest(JsonWriter& json, const Request& request) {
 
 // The condition of `term`; within a list its label stands beside it.
 void WriteTerm(JsonWriter& json, const SelectorTerm& term, bool in_list) {
-  if (term.op == SelectorOperator::kIn && term.values.size() == 1 && !in_list) {
-    json.String(term.values[0]);
+  if (term.op == SelectorOperator::kIn && !in_list) {
+    const bool many = term.values.size() != 1;
+    if (many) json.BeginArray();
+    for (const std::string& value : term.values) json.String(value);
+    if (many) json.EndArray();
     return;
   }
   json.BeginObject();

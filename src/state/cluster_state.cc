@@ -275,6 +275,34 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
   index_.Set(signature, slot, free, std::span(row).first(share_at + 1 + kNumBitWords));
 }
 
+std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
+  std::vector<MigChange> changes;
+  for (size_t i = mark; i < log_.size(); ++i) {
+    const size_t end = i + 1 < log_.size() ? log_[i + 1].first_gpu_undo : gpu_log_.size();
+    for (size_t u = log_[i].first_gpu_undo; u < end; ++u) {
+      const GpuUndo& undo = gpu_log_[u];
+      const bool slice = placements_[at(log_[i].pod)].profile >= 0;
+      if (!slice && !undo.state.mig_enabled) continue;
+      // The GPU after this change is the GPU before its next one, or as it is.
+      const auto later = std::find_if(gpu_log_.begin() + static_cast<ptrdiff_t>(end),
+                                      gpu_log_.end(),
+                                      [&undo](const GpuUndo& next) { return next.gpu == undo.gpu; });
+      const bool last = later == gpu_log_.end();
+      const NodeId n = placements_[at(log_[i].pod)].node;
+      MigChange change;
+      change.pod = log_[i].pod;
+      change.node = n;
+      change.gpu = static_cast<int>(undo.gpu) - tables_->first_gpu(n);
+      change.enabled_before = undo.state.mig_enabled;
+      change.enabled_after = last ? gpus_[undo.gpu].mig_enabled : later->state.mig_enabled;
+      change.before = undo.row;
+      change.after = last ? rows_[undo.gpu] : later->row;
+      changes.push_back(change);
+    }
+  }
+  return changes;
+}
+
 size_t ClusterState::MemoryBytes() const {
   return placements_.capacity() * sizeof(PodPlacement) + gpus_.capacity() * sizeof(GpuState) +
          rows_.capacity() * sizeof(InstanceRow) + index_.MemoryBytes() +

@@ -25,8 +25,9 @@ TEST(DrawLayout, ShowsInstancesAndFreeUnits) {
   EXPECT_EQ(Draw("A30", {}), "|.........|.........|.........|.........|");
   EXPECT_EQ(Draw("A30", {{"1g.6gb+me", 1}, {"2g.12gb", 2}}),
             "|.........|1g.6gb+me|2g.12gb            |");
-  EXPECT_EQ(Draw("H100-80GB", {{"3g.40gb", 4}, {"1g.10gb", 0}, {"1g.10gb", 1}}),
-            "|1g.10gb   |1g.10gb   |..........|..........|3g.40gb                                    |");
+  EXPECT_EQ(
+      Draw("H100-80GB", {{"3g.40gb", 4}, {"1g.10gb", 0}, {"1g.10gb", 1}}),
+      "|1g.10gb   |1g.10gb   |..........|..........|3g.40gb                                    |");
   // Three units to a quarter share the width of a name.
   EXPECT_EQ(Draw("RTX-PRO-6000", {{"1g.24gb+me.all", 3}, {"1g.24gb-me", 9}}),
             "|....|....|....|1g.24gb+me.all|....|....|....|1g.24gb-me    |");

@@ -62,15 +62,14 @@ void ExpectNumbers(const MigTables& tables, uint32_t alphabet, const Numbers& ex
              std::includes(outer.begin(), outer.end(), inner.begin(), inner.end());
     });
   };
-  EXPECT_EQ(multisets.size() -
-                static_cast<size_t>(std::count_if(multisets.begin(), multisets.end(), is_contained)),
+  EXPECT_EQ(multisets.size() - static_cast<size_t>(
+                                   std::count_if(multisets.begin(), multisets.end(), is_contained)),
             expected.maximal_multisets);
 }
 
 TEST(EnumerateLayouts, FindsTheKnownLayoutsOfA100) {
   const MigTables tables = TablesOf("A100-40GB");
-  const uint32_t plain =
-      Alphabet(tables, {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"});
+  const uint32_t plain = Alphabet(tables, {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"});
   const uint32_t doubled = Alphabet(tables, {"1g.10gb"});
   const uint32_t media = Alphabet(tables, {"1g.5gb+me"});
   ExpectNumbers(tables, plain, {{298, 19}, 38, 12});
@@ -82,8 +81,7 @@ TEST(EnumerateLayouts, FindsTheKnownLayoutsOfA100) {
 
 TEST(EnumerateLayouts, FindsTheSameOnH100ThoughItsEnginesDiffer) {
   const MigTables tables = TablesOf("H100-80GB");
-  const uint32_t plain =
-      Alphabet(tables, {"1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"});
+  const uint32_t plain = Alphabet(tables, {"1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"});
   ExpectNumbers(tables, plain, {{298, 19}, 38, 12});
   ExpectNumbers(tables, ~0u, {{2319, 239}, 128, 44});
 }
@@ -129,10 +127,10 @@ TEST(EnumerateLayouts, ComesInLexicographicOrder) {
   model.profiles[1].max_instances = 2;
   model.profiles[1].starts = {0, 1};
   const MigTables tables = *MigTables::Create(model);
-  EXPECT_THAT(EnumerateLayouts(tables, ~0u),
-              ElementsAre(IsEmpty(), ElementsAre(Instance{0, 0}), ElementsAre(Instance{1, 0}),
-                          ElementsAre(Instance{1, 0}, Instance{1, 1}),
-                          ElementsAre(Instance{1, 1})));
+  EXPECT_THAT(
+      EnumerateLayouts(tables, ~0u),
+      ElementsAre(IsEmpty(), ElementsAre(Instance{0, 0}), ElementsAre(Instance{1, 0}),
+                  ElementsAre(Instance{1, 0}, Instance{1, 1}), ElementsAre(Instance{1, 1})));
   EXPECT_THAT(EnumerateLayouts(tables, 0), ElementsAre(IsEmpty()));
   EXPECT_EQ(CountLayouts(tables, 0), (LayoutCounts{1, 1}));
 }

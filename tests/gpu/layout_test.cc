@@ -28,7 +28,6 @@ MigTables TablesOf(std::string_view name) { return *MigTables::Create(*FindGpuMo
 
 using Layout = std::vector<Instance>;
 
-// "3g.20gb@4" for an instance.
 Layout MakeLayout(const GpuModel& model, std::initializer_list<std::pair<const char*, int>> list) {
   Layout layout;
   for (const auto& [name, start] : list) layout.push_back({*model.FindProfile(name), start});
@@ -143,8 +142,7 @@ TEST(MigTables, AgreeWithBruteForceOnRtxPro5000) {
 }
 TEST(MigTables, AgreeWithBruteForceOnThor) { ExpectAllLayoutsAgree(TablesOf("THOR"), 13); }
 
-// A GPU on which geometry implies none of the limits: at most 3 of five `a`, 4 decoders
-// of which `a` takes one and `b` two, 2 of `c`, which only may overlap no more than these.
+// A GPU on which limits of instances and of engines bind side by side.
 TEST(MigTables, AgreeWithBruteForceWhereManyLimitsBind) {
   GpuModel model;
   model.name = "limits";
@@ -307,8 +305,7 @@ TEST(RtxPro6000, MediaEnginesArePooled) {
   const auto index = [&tables](const char* name) { return *tables.model().FindProfile(name); };
   EXPECT_EQ(tables.LegalStarts(tables.empty(), index("1g.24gb")), 0b1001001001);
   const LayoutKey all = tables.Add(tables.empty(), index("1g.24gb+me.all"), 0);
-  EXPECT_EQ(tables.Placeable(all),
-            (1u << index("1g.24gb-me")) | (1u << index("2g.48gb-me")));
+  EXPECT_EQ(tables.Placeable(all), (1u << index("1g.24gb-me")) | (1u << index("2g.48gb-me")));
   EXPECT_EQ(tables.Capacity(all, index("1g.24gb-me")), 3);
   // Two 2g take all four decoders; a half of the GPU is free only of them.
   LayoutKey key = tables.Add(tables.empty(), index("2g.48gb"), 0);
@@ -405,11 +402,13 @@ TEST(KeyOf, NamesTheOffendingInstance) {
        {{{"7g.80gb", 0}, {"7g.80gb", 0}}, "[1]: 7g.80gb at slice 0 overlaps 7g.80gb at slice 0"},
        {{{"1g.10gb+me", 0}, {"1g.10gb", 1}, {"1g.10gb+me", 2}},
         "[2]: one H100-80GB holds at most 1 of 1g.10gb+me"}});
-  ExpectErrors(
-      TablesOf("RTX-PRO-6000"),
-      {{{{"1g.24gb+me.all", 0}, {"1g.24gb", 3}},
-        "[1]: 1g.24gb needs 1 of the decoder engines, 0 of 4 left"},
-       {{{"1g.24gb", 0}, {"2g.48gb", 6}, {"1g.24gb-me", 3}}, "[2]: unreachable"}});
+  ExpectErrors(TablesOf("RTX-PRO-6000"),
+               {{{{"1g.24gb+me.all", 0}, {"1g.24gb", 3}},
+                 "[1]: 1g.24gb needs 1 of the decoder engines, 0 of 4 left"},
+                {{{"1g.24gb", 0}, {"2g.48gb+me.all", 6}},
+                 "[1]: 2g.48gb+me.all needs 4 of the decoder engines, 3 of 4 left"}});
+  ExpectErrors(TablesOf("A30"), {{{{"1g.6gb+me", 0}, {"2g.12gb+me", 2}},
+                                  "[1]: 2g.12gb+me needs 1 of the jpeg engines, 0 of 1 left"}});
 }
 
 TEST(KeyOf, RejectsProfilesOutOfRange) {
@@ -422,8 +421,8 @@ TEST(KeyOf, RejectsProfilesOutOfRange) {
 
 TEST(KeyOf, OrderOfTheListDoesNotMatter) {
   const MigTables tables = TablesOf("A100-40GB");
-  Layout layout = MakeLayout(
-      tables.model(), {{"1g.5gb", 1}, {"1g.5gb+me", 0}, {"2g.10gb", 2}, {"3g.20gb", 4}});
+  Layout layout =
+      MakeLayout(tables.model(), {{"1g.5gb", 1}, {"1g.5gb+me", 0}, {"2g.10gb", 2}, {"3g.20gb", 4}});
   const absl::StatusOr<LayoutKey> key = tables.KeyOf(layout, "");
   ASSERT_THAT(key, IsOk());
   EXPECT_EQ(key->mask, 0xFF);

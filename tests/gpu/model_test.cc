@@ -100,13 +100,21 @@ TEST(ValidateGpuModel, NamesTheOffendingField) {
       {"profiles[0].starts[0]", "must not be negative, got -1",
        [](GpuModel& m) { m.profiles[0].starts = {-1}; }},
       {"profiles[0].starts[1]", "start 2 + size 1 exceeds the 2 units",
-       [](GpuModel& m) { m.profiles[0].starts = {0, 2}; }},
+       [](GpuModel& m) {
+         m.profiles[0].starts = {0, 2};
+       }},
       {"profiles[1].starts[1]", "start 1 + size 2 exceeds the 2 units",
-       [](GpuModel& m) { m.profiles[1].starts = {0, 1}; }},
+       [](GpuModel& m) {
+         m.profiles[1].starts = {0, 1};
+       }},
       {"profiles[0].starts[1]", "must be above 1, got 0",
-       [](GpuModel& m) { m.profiles[0].starts = {1, 0}; }},
+       [](GpuModel& m) {
+         m.profiles[0].starts = {1, 0};
+       }},
       {"profiles[0].starts[1]", "must be above 0, got 0",
-       [](GpuModel& m) { m.profiles[0].starts = {0, 0}; }},
+       [](GpuModel& m) {
+         m.profiles[0].starts = {0, 0};
+       }},
       {"profiles[1].engines.copy", "must be in 0..2, got 3",
        [](GpuModel& m) { m.profiles[1].engines.copy = 3; }},
       {"profiles[0].engines.jpeg", "must be in 0..0, got 1",
@@ -131,9 +139,8 @@ TEST(ValidateGpuModel, NamesTheOffendingField) {
 TEST(ValidateGpuModel, AnEmptyPathLeavesTheFieldAlone) {
   GpuModel model = Halves();
   model.profiles[0].size = 0;
-  EXPECT_THAT(ValidateGpuModel(model, ""),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "profiles[0].size: must be in 1..2, got 0"));
+  EXPECT_THAT(ValidateGpuModel(model, ""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                    "profiles[0].size: must be in 1..2, got 0"));
 }
 
 TEST(ValidateMigGeometry, AsksForNeitherNameNorMemoryNorExactSlices) {

@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -64,9 +65,9 @@ class MigTables {
   // model needs more than 2^22 table entries (masks x codes x profiles), as only an
   // invented one can: many instance limits on an axis of many units.
   //
-  // Time and space in the number of entries, times starts for time: about a tenth of
-  // a millisecond and 20 KiB for each model of the catalogue, up to a second and
-  // 16 MiB at the bound.
+  // Space in the number of entries, time in that times the starts of a profile: about
+  // a tenth of a millisecond and 10 KiB for each model of the catalogue, 0.2 s and
+  // 10 MiB at the bound.
   static absl::StatusOr<MigTables> Create(const GpuModel& model);
 
   const GpuModel& model() const;
@@ -113,8 +114,7 @@ class MigTables {
   // kInvalidArgument: a profile index out of range, a start that is not legal on an
   // empty GPU, an overlap, too many of one profile, or too few engines left.
   // O(n^2) in the number of instances, which legality bounds by the units.
-  absl::StatusOr<LayoutKey> KeyOf(std::span<const Instance> instances,
-                                  std::string_view path) const;
+  absl::StatusOr<LayoutKey> KeyOf(std::span<const Instance> instances, std::string_view path) const;
 
   // The profile that answers a requirement: at least `memory_bytes`, and at least
   // `compute_num` / `compute_den` of the device's compute slices (exactly; 2/7 of a

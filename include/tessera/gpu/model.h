@@ -79,12 +79,12 @@ struct MigProfile {
 // One kind of GPU. A plain aggregate: the catalogue fills it, and so may a host,
 // which then calls `ValidateGpuModel`.
 struct GpuModel {
-  std::string name;           // "H100-80GB"; the key, since profile names repeat across models
-  int64_t memory_bytes = 0;   // of the whole device
-  int units = 0;              // width of the placement axis; 0 = cannot be partitioned
-  int compute_slices = 0;     // what a whole GPU counts when slices are charged
+  std::string name;          // "H100-80GB"; the key, since profile names repeat across models
+  int64_t memory_bytes = 0;  // of the whole device
+  int units = 0;             // width of the placement axis; 0 = cannot be partitioned
+  int compute_slices = 0;    // what a whole GPU counts when slices are charged
   int memory_slices = 0;
-  EngineCounts engines;       // of the whole device; all zero = engines do not bind
+  EngineCounts engines;                 // of the whole device; all zero = engines do not bind
   bool mig_toggle_needs_reset = false;  // Ampere: MIG mode changes only with a GPU reset
   std::vector<MigProfile> profiles;
 

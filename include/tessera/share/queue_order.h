@@ -69,7 +69,7 @@ class ServiceOrder {
  public:
   // The arguments must outlive the object.
   ServiceOrder(const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
-               QueueOrderContext context, Order order = Order())
+               QueueOrderContext context, Order order)
       : tree_(&tree), shares_(&shares), ledger_(&ledger), context_(context), order_(order) {
     jobs_.resize(static_cast<size_t>(tree.size()));
     first_.push_back(0);

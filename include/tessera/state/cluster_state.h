@@ -38,6 +38,17 @@ enum class SliceSource {
   kFresh,  // carved on a free GPU
 };
 
+// One GPU before and after a pod was placed on it.
+struct MigChange {
+  PodId pod;
+  NodeId node;
+  int gpu = 0;
+  bool enabled_before = false;
+  bool enabled_after = false;
+  InstanceRow before{};
+  InstanceRow after{};
+};
+
 class ClusterState {
  public:
   // O(size of the snapshot).
@@ -93,6 +104,16 @@ class ClusterState {
   using Mark = size_t;
   Mark GetMark() const { return log_.size(); }
   void RollBack(Mark mark);
+
+  // Forgets how to undo what was done so far.
+  void Commit() {
+    log_.clear();
+    gpu_log_.clear();
+  }
+
+  // What the pods placed since `mark` did to instances and MIG modes, in order:
+  // what a host must carry out before it starts the pod. O(changes since).
+  std::vector<MigChange> MigChangesSince(Mark mark) const;
 
   // Bytes of the mutable part, for reports.
   size_t MemoryBytes() const;

@@ -1,0 +1,102 @@
+#ifndef TESSERA_SCHEDULE_SCHEDULE_H_
+#define TESSERA_SCHEDULE_SCHEDULE_H_
+
+// One scheduling cycle.
+//
+//   const Snapshot snapshot = ...;
+//   const CycleResult cycle = Schedule(snapshot);
+//   for (const Action& action : cycle.plan.actions) ...
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "tessera/cluster/fair_shares.h"
+#include "tessera/cluster/plan.h"
+#include "tessera/cluster/snapshot.h"
+#include "tessera/placement/finders.h"
+#include "tessera/share/fair_shares.h"
+#include "tessera/share/queue_order.h"
+#include "tessera/share/usage.h"
+
+namespace tessera {
+
+// How gangs that hold their minimum grow.
+enum class ElasticGrowth {
+  kAfterMinimums,  // once the minimums of all have been served
+  kInTurn,         // in the order of jobs, one unit at a time
+};
+
+// The rules of a cycle, as plain data. The other choices (division, order of
+// queues, finder) are types; see `Schedule`.
+struct CycleRules {
+  UsagePolicy usage;
+  ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
+  int64_t gang_budget = 10000000;  // `GangOptions::budget`
+
+  friend bool operator==(const CycleRules&, const CycleRules&) = default;
+};
+
+// A policy: how to divide, whom to serve, where to put pods. Each part can be
+// replaced by a type of the host.
+template <typename D, typename O>
+struct SchedulePolicy {
+  using Division = D;
+  using Order = O;
+  D division;
+  O order;
+  CycleRules rules;
+};
+
+// The default: dominant-resource fairness, minimums before growth.
+inline SchedulePolicy<DominantResourceDivision, DominantShareOrder> Strict() { return {}; }
+
+// KAI-Scheduler's documented arithmetic and order, for comparison.
+inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
+  CycleRules rules;
+  rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false};
+  rules.growth = ElasticGrowth::kInTurn;
+  return {{}, {}, rules};
+}
+
+// What a cycle decided, and by which shares.
+struct CycleResult {
+  Plan plan;
+  FairShares shares;
+};
+
+using QueueComparison = absl::FunctionRef<bool(const QueueOrderContext&, const QueueStanding&,
+                                               const QueueStanding&)>;
+
+// The cycle with its policy as functions; hosts call the template below.
+CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
+                     QueueComparison before, PodFinder find);
+
+// Plans what to start now. Queues are served in order, in each queue the job of
+// the highest priority, then the oldest (`submitted`), then by name; a gang
+// starts when all its minimums fit and every queue above it permits the charge,
+// else it waits with a reason and the next job has its turn. Fair shares order
+// queues; they never keep a pod from free capacity: limits do, and quota for
+// non-preemptible work. Pods that fit only where releasing pods still are get
+// nominated, and with them all that their gang starts in this cycle. Nominated
+// pods whose place has become free are bound.
+//
+// Deterministic: equal snapshots give equal plans, in whatever order their parts
+// were listed. O((pods placed + jobs) * log + classes that wait * nodes).
+template <typename Policy>
+CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder find = FindPacked) {
+  return RunCycle(
+      snapshot, policy.rules,
+      [&policy](const Division& division, std::span<Claim> claims) {
+        policy.division.Divide(division, claims);
+      },
+      [&policy](const QueueOrderContext& context, const QueueStanding& a,
+                const QueueStanding& b) { return policy.order.Before(context, a, b); },
+      find);
+}
+
+inline CycleResult Schedule(const Snapshot& snapshot) { return Schedule(snapshot, Strict()); }
+
+}  // namespace tessera
+
+#endif  // TESSERA_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <vector>
+
+#include "tessera/placement/pod_query.h"
+
+namespace tessera {
+namespace {
+
+// The pod that asks, with what its checks need at hand.
+class Asker {
+ public:
+  Asker(const ClusterState& state, PodSetId pod_set)
+      : state_(state),
+        set_(state.snapshot().pod_set(pod_set)),
+        request_(state.snapshot().request_class(set_.request_class)) {}
+
+  const RequestClass& request() const { return request_; }
+  ModelFit FitOn(NodeId n) const {
+    const ModelId m = state_.snapshot().node_model(n);
+    return m.valid() && !request_.models.empty()
+               ? request_.models[static_cast<size_t>(m.value())]
+               : ModelFit{};
+  }
+
+  // Amounts, tenants and the pod set's own bound; devices apart.
+  bool NodeHasRoom(NodeId n) const {
+    const std::span<const int64_t> need = state_.tables().need(set_.request_class);
+    const std::span<const int64_t> room = state_.room(n);
+    for (size_t i = 0; i < need.size(); ++i) {
+      if (need[i] > room[i]) return false;
+    }
+    if (state_.tables().tracks_tenants() &&
+        !state_.tenancy().NodeAccepts(n.value(), tenant(), isolation())) {
+      return false;
+    }
+    return set_.max_per_node == 0 || PodsOn(n) < set_.max_per_node;
+  }
+
+  bool GpuAccepts(NodeId n, int g) const {
+    return !state_.tables().tracks_tenants() ||
+           state_.tenancy().GpuAccepts(state_.tables().first_gpu(n) + g, tenant(), isolation(),
+                                       request_.gpu.is_shared());
+  }
+
+ private:
+  int tenant() const { return state_.snapshot().info(set_.workload).tenant; }
+  Isolation isolation() const { return state_.snapshot().workload(set_.workload).isolation; }
+  int PodsOn(NodeId n) const {
+    int pods = 0;
+    for (int i = 0; i < set_.count; ++i) pods += state_.placement(set_.pod(i)).node == n ? 1 : 0;
+    return pods;
+  }
+
+  const ClusterState& state_;
+  const PodSetInfo& set_;
+  const RequestClass& request_;
+};
+
+using Choice = std::optional<PodPlacement>;
+
+// Takes the `count` GPUs of the lowest rank.
+template <typename Rank>
+Choice TakeBest(std::vector<std::pair<Rank, int>>& ranked, NodeId n, int count) {
+  if (static_cast<int>(ranked.size()) < count) return std::nullopt;
+  std::ranges::sort(ranked);
+  PodPlacement placement;
+  placement.node = n;
+  for (int i = 0; i < count; ++i) {
+    placement.gpus |= uint64_t{1} << ranked[static_cast<size_t>(i)].second;
+  }
+  return placement;
+}
+
+Choice ChooseWhole(const ClusterState& state, const Asker& asker, NodeId n) {
+  std::vector<std::pair<bool, int>> ranked;
+  for (int g = 0; g < state.tables().num_gpus(n); ++g) {
+    const GpuState& gpu = state.gpu(n, g);
+    if (gpu.is_free() && asker.GpuAccepts(n, g)) ranked.emplace_back(gpu.mig_enabled, g);
+  }
+  return TakeBest(ranked, n, asker.request().gpu.devices);
+}
+
+Choice ChooseShares(const ClusterState& state, const Asker& asker, NodeId n,
+                    DevicePreference preference) {
+  const int64_t share = asker.FitOn(n).share;
+  const bool pack = preference == DevicePreference::kPack;
+  std::vector<std::pair<std::tuple<bool, bool, int64_t>, int>> ranked;
+  for (int g = 0; g < state.tables().num_gpus(n); ++g) {
+    const GpuState& gpu = state.gpu(n, g);
+    const bool free = gpu.is_free();
+    const int64_t room = free ? kGpuUnitsPerDevice : gpu.partial_share();
+    if (room < share || !asker.GpuAccepts(n, g)) continue;
+    ranked.push_back({{free == pack, gpu.mig_enabled, pack ? room : -room}, g});
+  }
+  Choice choice = TakeBest(ranked, n, asker.request().gpu.devices);
+  if (choice) choice->share = static_cast<int32_t>(share);
+  return choice;
+}
+
+// A slice and what it costs, cheapest first.
+struct SliceChoice {
+  int source = 0;  // idle, open, fresh and in MIG mode, fresh and to be switched
+  int loss = 0;
+  int gpu = 0;
+  int start = 0;
+
+  friend auto operator<=>(const SliceChoice&, const SliceChoice&) = default;
+};
+
+void ConsiderIdle(const ClusterState& state, NodeId n, int g, int profile, const MigTables& mig,
+                  std::optional<SliceChoice>& best) {
+  const GpuState& gpu = state.gpu(n, g);
+  for (uint32_t rest = gpu.exist_starts & ~gpu.busy_starts; rest != 0; rest &= rest - 1) {
+    const int start = std::countr_zero(rest);
+    if (state.instances(n, g)[static_cast<size_t>(start)] != profile) continue;
+    const SliceChoice choice{0, mig.Loss(gpu.busy, profile, start), g, start};
+    if (!best || choice < *best) best = choice;
+  }
+}
+
+Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n,
+                   DevicePreference preference) {
+  const int profile = asker.FitOn(n).profile;
+  const MigTables& mig = state.snapshot().mig(state.snapshot().node_model(n));
+  std::optional<SliceChoice> best;
+  for (int g = 0; g < state.tables().num_gpus(n); ++g) {
+    const GpuState& gpu = state.gpu(n, g);
+    if (!gpu.serves_slices() || !asker.GpuAccepts(n, g)) continue;
+    ConsiderIdle(state, n, g, profile, mig, best);
+    const bool fresh = gpu.is_fresh();
+    const bool open = gpu.mig == MigMode::kDynamic && gpu.busy_starts != 0;
+    if (!fresh && !open) continue;
+    const std::optional<int> start = mig.BestStart(gpu.busy, profile);
+    if (!start) continue;
+    const bool pack = preference == DevicePreference::kPack;
+    const int source = open ? (pack ? 1 : 4) : gpu.mig_enabled ? 2 : 3;
+    const SliceChoice choice{source, mig.Loss(gpu.busy, profile, *start), g, *start};
+    if (!best || choice < *best) best = choice;
+  }
+  if (!best) return std::nullopt;
+  PodPlacement placement;
+  placement.node = n;
+  placement.gpus = uint64_t{1} << best->gpu;
+  placement.profile = static_cast<int16_t>(profile);
+  placement.start = static_cast<int16_t>(best->start);
+  return placement;
+}
+
+}  // namespace
+
+std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQuery& query,
+                                          NodeId n, DevicePreference preference) {
+  const Asker asker(state, query.pod_set);
+  if (!asker.NodeHasRoom(n)) return std::nullopt;
+  switch (asker.request().gpu.kind) {
+    case GpuRequestKind::kNone:
+      break;
+    case GpuRequestKind::kWhole:
+      return ChooseWhole(state, asker, n);
+    case GpuRequestKind::kFraction:
+    case GpuRequestKind::kDeviceMemory:
+      return ChooseShares(state, asker, n, preference);
+    case GpuRequestKind::kProfile:
+    case GpuRequestKind::kRequirement:
+      return ChooseSlice(state, asker, n, preference);
+  }
+  PodPlacement placement;
+  placement.node = n;
+  return placement;
+}
+
+bool IsFree(const ClusterState& state, PodSetId pod_set, const PodPlacement& placement) {
+  const Asker asker(state, pod_set);
+  const NodeId n = placement.node;
+  if (!asker.NodeHasRoom(n)) return false;
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    const int g = std::countr_zero(rest);
+    const GpuState& gpu = state.gpu(n, g);
+    if (!asker.GpuAccepts(n, g)) return false;
+    if (placement.profile >= 0) {
+      const MigTables& mig = state.snapshot().mig(state.snapshot().node_model(n));
+      const bool exists = state.instances(n, g)[static_cast<size_t>(placement.start)] ==
+                              placement.profile &&
+                          ((gpu.busy_starts >> placement.start) & 1) == 0;
+      const bool carved = gpu.mig == MigMode::kDynamic &&
+                          mig.CanPlace(gpu.busy, placement.profile, placement.start);
+      if (!gpu.serves_slices() || !(exists || carved)) return false;
+    } else if (placement.share > 0) {
+      const int64_t room = gpu.is_free() ? kGpuUnitsPerDevice : gpu.partial_share();
+      if (room < placement.share) return false;
+    } else if (!gpu.is_free()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tessera

@@ -1,0 +1,153 @@
+#include "tessera/placement/finders.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tessera {
+namespace {
+
+// One walk over shelves: what a node must offer, and the shelves in order.
+struct Stage {
+  std::optional<SliceSource> source = std::nullopt;
+  bool needs_share = false;   // of an opened GPU
+  int min_free = 0;           // shelves below cannot serve
+  int with_gpus = -1;         // 0: only nodes without GPUs, 1: only with, -1: both
+};
+
+// The stages of a request, packing; spreading walks them in another order.
+std::vector<Stage> StagesOf(const GpuRequest& gpu) {
+  switch (gpu.kind) {
+    case GpuRequestKind::kNone:
+      return {{.with_gpus = 0}, {.with_gpus = 1}};
+    case GpuRequestKind::kWhole:
+      return {{.min_free = gpu.devices}};
+    case GpuRequestKind::kFraction:
+    case GpuRequestKind::kDeviceMemory:
+      // Several devices may be opened and free ones mixed: no single amount tells.
+      if (gpu.devices > 1) return {{}};
+      return {{.needs_share = true}, {.min_free = 1}};
+    case GpuRequestKind::kProfile:
+    case GpuRequestKind::kRequirement:
+      return {{.source = SliceSource::kIdle},
+              {.source = SliceSource::kOpen},
+              {.source = SliceSource::kFresh, .min_free = 1}};
+  }
+  return {};
+}
+
+class Walk {
+ public:
+  Walk(const ClusterState& state, const PodQuery& query, DevicePreference preference)
+      : state_(state),
+        query_(query),
+        preference_(preference),
+        class_(state.snapshot().pod_set(query.pod_set).request_class),
+        request_(state.snapshot().request_class(class_)) {
+    const std::span<const int64_t> need = state.tables().need(class_);
+    std::ranges::copy(need, need_.begin());
+    width_ = need.size();
+  }
+
+  std::optional<PodPlacement> Run() {
+    const int top = state_.index().num_shelves() - 1;
+    const bool pack = preference_ == DevicePreference::kPack;
+    std::vector<Stage> stages = StagesOf(request_.gpu);
+    // Spreading prefers to open a free GPU, but never leaves an idle instance.
+    if (!pack && request_.gpu.kind != GpuRequestKind::kNone && stages.size() > 1) {
+      std::ranges::reverse(request_.gpu.is_slice() ? std::span(stages).subspan(1)
+                                                   : std::span(stages));
+    }
+    for (const Stage& stage : stages) {
+      const int low = stage.min_free, high = top;
+      for (int i = 0; i <= high - low; ++i) {
+        const int shelf = pack ? low + i : high - i;
+        if (std::optional<PodPlacement> found = OnShelf(stage, shelf)) return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // The lowest node on a shelf, over all signatures, whose devices suit.
+  std::optional<PodPlacement> OnShelf(const Stage& stage, int shelf) {
+    NodeRange range = query_.range;
+    while (!range.empty()) {
+      NodeId best;
+      for (int s : state_.tables().eligible(class_)) {
+        const NodeId n = FirstOf(stage, s, shelf, range);
+        if (n.valid() && (!best.valid() || n < best)) {
+          best = n;
+          range.end = n.value();  // a later signature must do better
+        }
+      }
+      if (!best.valid()) return std::nullopt;
+      const auto found = ChooseDevices(state_, query_, best, preference_);
+      if (found) return found;
+      range = {best.value() + 1, query_.range.end};
+    }
+    return std::nullopt;
+  }
+
+  NodeId FirstOf(const Stage& stage, int s, int shelf, NodeRange range) {
+    if (state_.index().count(s, shelf) == 0) return NodeId();
+    const ModelId m = state_.tables().signatures()[static_cast<size_t>(s)].model;
+    if (stage.with_gpus >= 0 && (stage.with_gpus == 1) != m.valid()) return NodeId();
+    if (m.valid() && ((query_.excluded_models >> m.value()) & 1) != 0) return NodeId();
+    int profile = -1;
+    need_[width_ - 1] = NodeIndex::kNoNeed;
+    if (m.valid() && !request_.models.empty()) {
+      const ModelFit& fit = request_.models[static_cast<size_t>(m.value())];
+      profile = fit.profile;
+      if (stage.needs_share) need_[width_ - 1] = fit.share;
+    }
+    return state_.FindNode(s, shelf, range, std::span(need_).first(width_), stage.source,
+                           profile);
+  }
+
+  const ClusterState& state_;
+  const PodQuery& query_;
+  const DevicePreference preference_;
+  const RequestClassId class_;
+  const RequestClass& request_;
+  std::array<int64_t, kMaxResources + 1> need_{};
+  size_t width_ = 0;
+};
+
+}  // namespace
+
+std::optional<PodPlacement> FindPacked(const ClusterState& state, const PodQuery& query) {
+  return Walk(state, query, DevicePreference::kPack).Run();
+}
+
+std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery& query) {
+  return Walk(state, query, DevicePreference::kSpread).Run();
+}
+
+std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,
+                                     BatchScorer score) {
+  const RequestClassId c = state.snapshot().pod_set(query.pod_set).request_class;
+  std::vector<Candidate> candidates;
+  for (int s : state.tables().eligible(c)) {
+    const NodeSignature& signature = state.tables().signatures()[static_cast<size_t>(s)];
+    const ModelId m = signature.model;
+    if (m.valid() && ((query.excluded_models >> m.value()) & 1) != 0) continue;
+    for (int32_t node : signature.nodes) {
+      const NodeId n(node);
+      if (!query.range.contains(n)) continue;
+      const auto placement = ChooseDevices(state, query, n, DevicePreference::kPack);
+      if (placement) candidates.push_back({n, *placement, state.free_gpus(n), state.room(n)});
+    }
+  }
+  if (candidates.empty()) return std::nullopt;
+  std::vector<int64_t> scores(candidates.size());
+  score(candidates, scores);
+  size_t best = 0;
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    const bool better = scores[i] > scores[best] ||
+                        (scores[i] == scores[best] && candidates[i].node < candidates[best].node);
+    if (better) best = i;
+  }
+  return candidates[best].placement;
+}
+
+}  // namespace tessera

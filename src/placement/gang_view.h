@@ -1,0 +1,56 @@
+#ifndef TESSERA_SRC_PLACEMENT_GANG_VIEW_H_
+#define TESSERA_SRC_PLACEMENT_GANG_VIEW_H_
+
+// A gang tree together with what of it stands in a state.
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/cluster/gang_tree.h"
+#include "tessera/state/cluster_state.h"
+
+namespace tessera {
+
+class GangView {
+ public:
+  GangView(const ClusterState& state, WorkloadId w)
+      : state_(state),
+        snapshot_(state.snapshot()),
+        gang_(snapshot_.gang(w)),
+        info_(snapshot_.info(w)) {}
+
+  const GangNode& at(int g) const { return gang_[static_cast<size_t>(g)]; }
+  PodSetId set_id(int g) const { return PodSetId(info_.first_pod_set + at(g).pod_set); }
+  const PodSetInfo& set(int g) const { return snapshot_.pod_set(set_id(g)); }
+  const GpuRequest& gpu(int g) const {
+    return snapshot_.request_class(set(g).request_class).gpu;
+  }
+  int first_child(int g) const { return at(g).first_child; }
+  int end_child(int g) const { return at(g).first_child + at(g).num_children; }
+  PodSetId FirstSet(int g) const;
+
+  // Pods of a pod set that count: placed or succeeded. O(count).
+  int Standing(int g) const;
+  // Whether the minimum below `g` holds.
+  bool Holds(int g) const;
+  // Pods that stand below `g`, and all of them.
+  std::pair<int64_t, int64_t> Filled(int g) const;
+  // The smallest range of nodes that holds all placed pods below `g`.
+  NodeRange Occupied(int g) const;
+  // Whole GPUs that the minimum below `g` lacks at least; a bound.
+  int64_t GpusLacking(int g) const;
+  // Whole GPUs before slices, fractions, and no GPU; more of them first.
+  int Difficulty(int g) const;
+
+ private:
+  const ClusterState& state_;
+  const Snapshot& snapshot_;
+  const std::span<const GangNode> gang_;
+  const WorkloadInfo& info_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_PLACEMENT_GANG_VIEW_H_

@@ -1,0 +1,104 @@
+#include "src/schedule/pending_report.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "tessera/placement/diagnosis.h"
+#include "tessera/resources/quantity.h"
+#include "tessera/resources/units.h"
+
+namespace tessera {
+namespace {
+
+// An amount with its unit, for sentences.
+std::string Amount(const Snapshot& snapshot, int r, int64_t amount) {
+  if (r == kCpu) return FormatQuantity(amount, kMillisPerCore, Rounding::kUp) + " cores";
+  if (r == kMemory || r == kGpuMemory) {
+    return FormatBytes(amount) + (r == kMemory ? " of memory" : " of GPU memory");
+  }
+  const std::string_view model = snapshot.resources().gpu_model(r);
+  if (r != kGpu && model.empty()) return absl::StrCat(amount, " ", snapshot.resources().name(r));
+  const std::string unit = model.empty() ? " GPU" : " GPU of " + std::string(model);
+  return FormatQuantity(amount, kGpuUnitsPerDevice, Rounding::kUp) + unit;
+}
+
+// What of a workload is missing.
+struct Missing {
+  int placeable = 0;  // pending pods
+  int releasing = 0;
+  int failed = 0;
+};
+
+Missing CountMissing(const ClusterState& state, WorkloadId w) {
+  const Snapshot& snapshot = state.snapshot();
+  const WorkloadInfo& info = snapshot.info(w);
+  Missing missing;
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    const PodId p(i);
+    if (state.is_placed(p)) continue;
+    const PodPhase phase = snapshot.pod_phase(p);
+    missing.releasing += phase == PodPhase::kReleasing ? 1 : 0;
+    missing.failed += phase == PodPhase::kFailed ? 1 : 0;
+    missing.placeable += MayPlace(state, p) ? 1 : 0;
+  }
+  return missing;
+}
+
+void ExplainRefusal(const Snapshot& snapshot, const QuotaRefusal& refusal, int pods,
+                    PendingWorkload& pending) {
+  const std::string& queue = snapshot.queues().queue(refusal.queue).name;
+  const int r = refusal.resource;
+  const std::string_view what = refusal.is_limit ? "limit" : "quota";
+  pending.reason = refusal.is_limit ? PendingReason::kQueueLimit : PendingReason::kQuota;
+  pending.text = absl::StrCat(
+      "queue \"", queue, "\" ", refusal.is_limit ? "holds " : "holds non-preemptibly ",
+      Amount(snapshot, r, refusal.held), "; ", Amount(snapshot, r, refusal.asked),
+      " more would exceed its ", std::string(what), " of ", Amount(snapshot, r, refusal.bound));
+  pending.counts[absl::StrCat("pods over the ", std::string(what), " of queue ", queue)] = pods;
+}
+
+}  // namespace
+
+std::vector<PendingWorkload> ReportPending(const ClusterState& state,
+                                           const std::vector<std::optional<Attempt>>& attempts) {
+  const Snapshot& snapshot = state.snapshot();
+  // Pod sets of one request class share a census unless more than the request
+  // decides; then each has its own.
+  absl::flat_hash_map<int, NodeCensus> by_class;
+  const auto census_of = [&](PodSetId s) -> NodeCensus {
+    if (!s.valid()) return {};
+    const PodSetInfo& set = snapshot.pod_set(s);
+    if (state.tables().tracks_tenants() || set.max_per_node > 0) return CountNodes(state, s);
+    const auto [it, inserted] = by_class.try_emplace(set.request_class.value());
+    if (inserted) it->second = CountNodes(state, s);
+    return it->second;
+  };
+  std::vector<PendingWorkload> report;
+  for (int i = 0; i < snapshot.num_workloads(); ++i) {
+    const WorkloadId w(i);
+    const Missing missing = CountMissing(state, w);
+    const bool whole = IsWhole(state, w);
+    if (missing.placeable + missing.releasing == 0 && (whole || missing.failed == 0)) continue;
+    const std::optional<Attempt>& attempt = attempts[static_cast<size_t>(i)];
+    PendingWorkload pending;
+    pending.workload = snapshot.workload(w).name;
+    pending.below_minimum = !whole;
+    if (attempt && attempt->refusal) {
+      ExplainRefusal(snapshot, *attempt->refusal, missing.placeable, pending);
+    } else if (attempt && !attempt->search.placed()) {
+      pending = Diagnose(state, w, attempt->search, census_of(attempt->search.stuck_at));
+    } else if (missing.releasing > 0) {
+      pending.reason = PendingReason::kReleasing;
+      pending.text = absl::StrCat("waits for ", missing.releasing, " of its own pods to end");
+    } else {
+      pending.reason = PendingReason::kFailedPods;
+      pending.text = absl::StrCat(missing.failed, " failed pods leave too few for the minimum");
+    }
+    if (missing.releasing > 0) pending.counts["releasing pods"] = missing.releasing;
+    if (missing.failed > 0) pending.counts["failed pods"] = missing.failed;
+    if (pending.counts.empty()) pending.counts["pods"] = missing.placeable;
+    report.push_back(std::move(pending));
+  }
+  return report;
+}
+
+}  // namespace tessera

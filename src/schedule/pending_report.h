@@ -1,0 +1,30 @@
+#ifndef TESSERA_SRC_SCHEDULE_PENDING_REPORT_H_
+#define TESSERA_SRC_SCHEDULE_PENDING_REPORT_H_
+
+// Why each workload that is not complete after a cycle waits.
+
+#include <optional>
+#include <vector>
+
+#include "tessera/cluster/diagnosis.h"
+#include "tessera/placement/gang_placement.h"
+#include "tessera/share/quota_ledger.h"
+#include "tessera/state/cluster_state.h"
+
+namespace tessera {
+
+// How the last attempt to place a workload failed.
+struct Attempt {
+  GangPlacement search;
+  std::optional<QuotaRefusal> refusal;  // a queue said no
+};
+
+// One entry for every workload with a pod that neither holds a place in `state`
+// nor has ended, and for those whose failed pods leave too few for the minimum.
+// `attempts` by workload id. O(workloads + distinct requests * nodes).
+std::vector<PendingWorkload> ReportPending(const ClusterState& state,
+                                           const std::vector<std::optional<Attempt>>& attempts);
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_SCHEDULE_PENDING_REPORT_H_
