@@ -126,8 +126,8 @@ class Applier {
     const std::optional<PodId> pod = snapshot_.FindPod(ref);
     if (pod) return *pod;
     return absl::InvalidArgumentError(absl::StrCat("there is no pod ", ref.index, " of pod set \"",
-                                                   ref.pod_set, "\" of workload \"",
-                                                   ref.workload, "\""));
+                                                   ref.pod_set, "\" of workload \"", ref.workload,
+                                                   "\""));
   }
 
   absl::StatusOr<PodId> FindHolding(const PodRef& ref) {
@@ -136,8 +136,8 @@ class Applier {
       const PodPhase phase = Entry(p).phase;
       if (phase == PodPhase::kRunning || phase == PodPhase::kNominated) return p;
     }
-    return absl::InvalidArgumentError(absl::StrCat("pod ", ref.pod_set, "/", ref.index, " of ",
-                                                   ref.workload, " is nowhere"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("pod ", ref.pod_set, "/", ref.index, " of ", ref.workload, " is nowhere"));
   }
 
   // A pod that was nominated, or has ended, starts over; a releasing one keeps its
@@ -148,8 +148,8 @@ class Applier {
     TESSERA_RETURN_IF_ERROR(CheckPlace(node, devices));
     if (HasEntry(p)) {
       if (Entry(p).phase == PodPhase::kRunning) {
-        return absl::InvalidArgumentError(absl::StrCat("pod ", ref.pod_set, "/", ref.index,
-                                                       " of ", ref.workload, " runs already"));
+        return absl::InvalidArgumentError(absl::StrCat("pod ", ref.pod_set, "/", ref.index, " of ",
+                                                       ref.workload, " runs already"));
       }
       Drop(p);
     }

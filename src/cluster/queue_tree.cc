@@ -55,6 +55,17 @@ absl::Status CheckQueue(const Queue& queue, int given, const ResourceSpace& spac
   return absl::OkStatus();
 }
 
+// The lowest id of the cycle that the ancestors of `q` end in; they never reach the
+// top.
+QueueId FirstOfCycle(std::span<const QueueId> parents, QueueId q) {
+  const auto above = [&parents](QueueId p) { return parents[static_cast<size_t>(p.value())]; };
+  // As many steps up as there are queues lead onto the cycle for certain.
+  for (size_t i = 0; i < parents.size(); ++i) q = above(q);
+  QueueId first = q;
+  for (QueueId p = above(q); p != q; p = above(p)) first = std::min(first, p);
+  return first;
+}
+
 }  // namespace
 
 absl::StatusOr<QueueTree> QueueTree::Create(std::vector<Queue> queues,
@@ -135,12 +146,12 @@ absl::Status QueueTree::LinkParents(std::span<const int> given_index) {
       top_down_.push_back(child);
     }
   }
-  for (size_t i = 0; i < n; ++i) {
-    if (depths_[i] >= 0) continue;
-    return InvalidAt(At(given_index[i], "parent"),
-                     absl::StrCat("queue \"", queues_[i].name, "\" is below itself"));
-  }
-  return absl::OkStatus();
+  const auto unreached = std::ranges::find(depths_, -1);
+  if (unreached == depths_.end()) return absl::OkStatus();
+  const QueueId looped =
+      FirstOfCycle(parents_, QueueId(static_cast<int32_t>(unreached - depths_.begin())));
+  return InvalidAt(At(given_index[index(looped)], "parent"),
+                   absl::StrCat("queue \"", queue(looped).name, "\" is below itself"));
 }
 
 void QueueTree::ResolveAmounts(const ResourceSpace& space) {

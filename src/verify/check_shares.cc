@@ -15,7 +15,11 @@ class SiblingJudge {
  public:
   SiblingJudge(const QueueTree& tree, const ResourceSpace& resources, const FairShares& shares,
                QueueId parent, int r, std::vector<std::string>& problems)
-      : tree_(tree), resources_(resources), shares_(shares), parent_(parent), r_(r),
+      : tree_(tree),
+        resources_(resources),
+        shares_(shares),
+        parent_(parent),
+        r_(r),
         problems_(problems) {}
 
   void Judge() const {
@@ -32,9 +36,7 @@ class SiblingJudge {
   }
   int64_t floor(QueueId q) const { return std::min(tree_.quota(q)[r_], ceiling(q)); }
   std::span<const QueueId> siblings() const { return tree_.children(parent_); }
-  int64_t amount() const {
-    return parent_.valid() ? share(parent_) : shares_.capacity[r_];
-  }
+  int64_t amount() const { return parent_.valid() ? share(parent_) : shares_.capacity[r_]; }
   template <typename Amount>
   absl::int128 Sum(Amount amount_of) const {
     absl::int128 sum = 0;
@@ -124,8 +126,7 @@ void JudgeQueue(const QueueTree& tree, const ResourceSpace& resources, const Fai
     const int64_t share = account.fair_share[r];
     check(share >= 0, share, " are given, less than ", 0);
     check(share <= tree.limit(q)[r], share, " are given, above its limit of ", tree.limit(q)[r]);
-    check(share <= account.demand[r], share, " are given, above its demand of ",
-          account.demand[r]);
+    check(share <= account.demand[r], share, " are given, above its demand of ", account.demand[r]);
     check(account.allocated[r] <= account.demand[r], account.allocated[r],
           " are allocated, above its demand of ", account.demand[r]);
   }
@@ -137,8 +138,8 @@ std::vector<std::string> CheckShares(const QueueTree& queues, const ResourceSpac
                                      const FairShares& shares) {
   std::vector<std::string> problems;
   if (shares.queues.size() != static_cast<size_t>(queues.size())) {
-    problems.push_back(absl::StrCat("there are ", queues.size(), " queues, but shares of ",
-                                    shares.queues.size()));
+    problems.push_back(
+        absl::StrCat("there are ", queues.size(), " queues, but shares of ", shares.queues.size()));
     return problems;
   }
   // The siblings of the top level have no parent, of which -1 is the id.

@@ -76,8 +76,8 @@ std::string ShortOf(const Snapshot& snapshot, WorkloadId w, int node,
     const bool counts = snapshot.gang(w)[At(c)].after < 0;
     if (counts && !standings[At(c)].holds) lacking.push_back(PartName(snapshot, w, c));
   }
-  return absl::StrCat("needs ", part.min_children, " of its parts, but these are below minimum: ",
-                      absl::StrJoin(lacking, ", "));
+  return absl::StrCat("needs ", part.min_children,
+                      " of its parts, but these are below minimum: ", absl::StrJoin(lacking, ", "));
 }
 
 // Reports the smallest parts that got a pod and do not hold; what is around them
@@ -100,8 +100,8 @@ void JudgeMinimums(const PlanReplay& replay, WorkloadId w,
   }
 }
 
-void JudgeAfter(const PlanReplay& replay, WorkloadId w,
-                const std::vector<GangStanding>& standings, ViolationList& violations) {
+void JudgeAfter(const PlanReplay& replay, WorkloadId w, const std::vector<GangStanding>& standings,
+                ViolationList& violations) {
   const Snapshot& snapshot = replay.snapshot();
   const std::span<const GangNode> gang = snapshot.gang(w);
   for (size_t i = 0; i < gang.size(); ++i) {
@@ -111,12 +111,11 @@ void JudgeAfter(const PlanReplay& replay, WorkloadId w,
     if (!standings[0].gained && base.lost == 0) continue;
     const bool must_run = standings[i].gained_bound;
     if (must_run ? base.holds_started : base.holds) continue;
-    violations.Add(
-        -1, absl::StrCat("workload ", snapshot.workload(w).name, ": ",
-                         PartName(snapshot, w, static_cast<int>(i)), " has ",
-                         must_run ? "a bound pod" : "pods", ", but ", PartName(snapshot, w, after),
-                         ", which it comes after, ",
-                         base.holds ? "is merely nominated" : "is below its minimum"));
+    violations.Add(-1, absl::StrCat("workload ", snapshot.workload(w).name, ": ",
+                                    PartName(snapshot, w, static_cast<int>(i)), " has ",
+                                    must_run ? "a bound pod" : "pods", ", but ",
+                                    PartName(snapshot, w, after), ", which it comes after, ",
+                                    base.holds ? "is merely nominated" : "is below its minimum"));
   }
 }
 
@@ -190,11 +189,11 @@ void JudgeTopology(const PlanReplay& replay, ViolationList& violations) {
       const Spread& spread = spreads[part];
       if (!spread.placed || !spread.other.valid()) continue;
       const std::string& level = snapshot.topology().levels()[At(gang[part].required_level)];
-      violations.Add(-1, absl::StrCat("workload ", snapshot.workload(w).name, ": ",
-                                      PartName(snapshot, w, static_cast<int>(part)),
-                                      " is not in one ", level, ": ",
-                                      snapshot.node(spread.first).name, ", ",
-                                      snapshot.node(spread.other).name));
+      violations.Add(
+          -1, absl::StrCat("workload ", snapshot.workload(w).name, ": ",
+                           PartName(snapshot, w, static_cast<int>(part)), " is not in one ", level,
+                           ": ", snapshot.node(spread.first).name, ", ",
+                           snapshot.node(spread.other).name));
     }
   }
 }

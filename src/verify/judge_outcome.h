@@ -12,13 +12,13 @@ namespace tessera {
 
 // How a gang stands after the plan, by node of its tree.
 struct GangStanding {
-  int up = 0;         // running, bound and nominated pods below
-  int started = 0;    // those that do not merely have a nomination
-  int succeeded = 0;  // pods
-  int lost = 0;       // pods that the plan evicts
-  bool gained = false;        // a pod below was bound or nominated
-  bool gained_bound = false;  // a pod below was bound
-  bool holds = false;         // its minimum, counting all that are up
+  int up = 0;                  // running, bound and nominated pods below
+  int started = 0;             // those that do not merely have a nomination
+  int succeeded = 0;           // pods
+  int lost = 0;                // pods that the plan evicts
+  bool gained = false;         // a pod below was bound or nominated
+  bool gained_bound = false;   // a pod below was bound
+  bool holds = false;          // its minimum, counting all that are up
   bool holds_started = false;  // its minimum, counting those that started
 };
 std::vector<GangStanding> StandingOf(const PlanReplay& replay, WorkloadId w);

@@ -12,8 +12,8 @@ size_t At(QueueId q) { return static_cast<size_t>(q.value()); }
 // By QueueId, and below each queue summed.
 struct QueueAccounts {
   std::vector<ResourceVector> charged;
-  std::vector<ResourceVector> non_preemptible;        // part of `charged`
-  std::vector<ResourceVector> gained;                 // by pods the plan has put there
+  std::vector<ResourceVector> non_preemptible;         // part of `charged`
+  std::vector<ResourceVector> gained;                  // by pods the plan has put there
   std::vector<ResourceVector> gained_non_preemptible;  // part of `gained`
 };
 
@@ -43,8 +43,8 @@ QueueAccounts Account(const PlanReplay& replay) {
     if (!replay.is_up(p)) continue;
     const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
     const size_t q = At(snapshot.info(set.workload).queue);
-    const ResourceVector charge = ChargeOf(snapshot, set.request_class, replay.placement(p),
-                                           replay.options().mig_charge);
+    const ResourceVector charge =
+        ChargeOf(snapshot, set.request_class, replay.placement(p), replay.options().mig_charge);
     const ResourceVector gain = Gain(replay, p, set.request_class, charge);
     accounts.charged[q] += charge;
     accounts.gained[q] += gain;
@@ -56,7 +56,8 @@ QueueAccounts Account(const PlanReplay& replay) {
   for (size_t i = order.size(); i > 0; --i) {
     const QueueId parent = tree.parent(order[i - 1]);
     if (!parent.valid()) continue;
-    for (auto account : all) (accounts.*account)[At(parent)] += (accounts.*account)[At(order[i - 1])];
+    for (auto account : all)
+      (accounts.*account)[At(parent)] += (accounts.*account)[At(order[i - 1])];
   }
   return accounts;
 }
@@ -71,10 +72,10 @@ void JudgeQueues(const PlanReplay& replay, ViolationList& violations) {
     const QueueId q(i);
     for (int r = 0; r < resources.size(); ++r) {
       if (accounts.gained[At(q)][r] > 0 && accounts.charged[At(q)][r] > tree.limit(q)[r]) {
-        violations.Add(-1, absl::StrCat("queue ", tree.queue(q).name, " comes to hold ",
-                                        AmountText(resources, r, accounts.charged[At(q)][r]),
-                                        ", its limit is ",
-                                        AmountText(resources, r, tree.limit(q)[r])));
+        violations.Add(-1,
+                       absl::StrCat("queue ", tree.queue(q).name, " comes to hold ",
+                                    AmountText(resources, r, accounts.charged[At(q)][r]),
+                                    ", its limit is ", AmountText(resources, r, tree.limit(q)[r])));
       }
       if (tree.is_quota_governed(r) && accounts.gained_non_preemptible[At(q)][r] > 0 &&
           accounts.non_preemptible[At(q)][r] > tree.quota(q)[r]) {

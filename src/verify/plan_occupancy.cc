@@ -155,8 +155,7 @@ void PlanOccupancy::JudgeGpu(PodId p, const PodPlacement& placement, int gpu,
 }
 
 // What keeps a pod at `placement` from sharing a GPU with `hold`; empty: nothing.
-std::string PlanOccupancy::WhyNot(PodId p, const PodPlacement& placement,
-                                  const Hold& hold) const {
+std::string PlanOccupancy::WhyNot(PodId p, const PodPlacement& placement, const Hold& hold) const {
   const Hold mine = {p, placement.share, placement.profile, placement.start, -1};
   if (hold.is_whole()) return "is held whole";
   if (mine.is_whole()) return "is not empty";

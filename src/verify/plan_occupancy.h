@@ -84,8 +84,8 @@ class PlanOccupancy {
   std::vector<ResourceVector> held_;      // by NodeId
   std::vector<int32_t> heads_;            // by GPU: its first hold
   std::vector<Hold> pool_;
-  int32_t free_ = -1;              // holds to be reused
-  std::vector<Tenants> on_node_;   // by NodeId, of all tenants
+  int32_t free_ = -1;             // holds to be reused
+  std::vector<Tenants> on_node_;  // by NodeId, of all tenants
   absl::flat_hash_map<std::pair<NodeId, int>, Tenants> of_tenant_;
   absl::flat_hash_map<std::pair<NodeId, PodSetId>, int> of_pod_set_;  // with max_per_node
 };

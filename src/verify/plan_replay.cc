@@ -199,10 +199,10 @@ void PlanReplay::operator()(const SetMigAction& action) {
   if (const auto* hold = now_.FindHold(device.node, device.index,
                                        [](const PlanOccupancy::Hold&) { return true; })) {
     ReportHolder("the GPU is held by", hold->pod);
-  } else if (const auto* coming = later_.FindHold(
-                 device.node, device.index, [&action](const PlanOccupancy::Hold& reserved) {
-                   return reserved.is_slice() != action.enabled;
-                 })) {
+  } else if (const auto* coming = later_.FindHold(device.node, device.index,
+                                                  [&action](const PlanOccupancy::Hold& reserved) {
+                                                    return reserved.is_slice() != action.enabled;
+                                                  })) {
     ReportHolder("the GPU is reserved, in its present mode, for", coming->pod);
   }
   device.layout->mig_enabled = action.enabled;
@@ -224,8 +224,8 @@ void PlanReplay::operator()(const CreateAction& action) {
   if (!tables.CanPlace(device.layout->key, instance.profile, instance.start)) {
     return Report("the instances that exist leave no room for it");
   }
-  if (const auto* coming = later_.FindHold(
-          device.node, device.index, [&](const PlanOccupancy::Hold& reserved) {
+  if (const auto* coming =
+          later_.FindHold(device.node, device.index, [&](const PlanOccupancy::Hold& reserved) {
             const Instance other = {reserved.profile, reserved.start};
             return other != instance && later_.Overlaps(device.node, reserved, instance);
           })) {

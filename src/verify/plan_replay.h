@@ -30,8 +30,7 @@ class ViolationList {
 
 class PlanReplay {
  public:
-  PlanReplay(const Snapshot& snapshot, const CheckPlanOptions& options,
-             ViolationList& violations);
+  PlanReplay(const Snapshot& snapshot, const CheckPlanOptions& options, ViolationList& violations);
 
   void Run(const std::vector<Action>& actions);
 

@@ -134,8 +134,7 @@ class TargetResolver {
 }  // namespace
 
 std::optional<PodPlacement> ResolveTarget(const Snapshot& snapshot, const PlanLayouts& layouts,
-                                          PodId p, const std::string& node,
-                                          const Devices& devices,
+                                          PodId p, const std::string& node, const Devices& devices,
                                           std::vector<std::string>& problems) {
   const std::optional<NodeId> n = snapshot.FindNode(node);
   if (!n) {

@@ -16,8 +16,7 @@ namespace tessera {
 // there: the node refuses it, or the devices are missing, broken, in the wrong
 // mode, or not what it asks for. None if the names describe no place at all.
 std::optional<PodPlacement> ResolveTarget(const Snapshot& snapshot, const PlanLayouts& layouts,
-                                          PodId p, const std::string& node,
-                                          const Devices& devices,
+                                          PodId p, const std::string& node, const Devices& devices,
                                           std::vector<std::string>& problems);
 
 }  // namespace tessera

@@ -27,8 +27,8 @@ int64_t Of(const Snapshot& snapshot, const ResourceVector& amounts, const std::s
   return amounts[*snapshot.resources().Find(name)];
 }
 
-PodPlacement At(const Snapshot& snapshot, const std::string& node, uint64_t gpus,
-                int32_t share = 0, int profile = -1) {
+PodPlacement At(const Snapshot& snapshot, const std::string& node, uint64_t gpus, int32_t share = 0,
+                int profile = -1) {
   PodPlacement placement;
   placement.node = *snapshot.FindNode(node);
   placement.gpus = gpus;
@@ -75,9 +75,8 @@ TEST(ChargeOfTest, MemoryIsChargedAsAskedFor) {
   const int64_t share =
       snapshot.request_class(RequestClassId(0)).models[static_cast<size_t>(h100.value())].share;
   EXPECT_EQ(share, 7000 / 80 + 1);
-  const ResourceVector charge =
-      ChargeOf(snapshot, RequestClassId(0),
-               At(snapshot, "h100", 3, static_cast<int32_t>(share)), kBySlices);
+  const ResourceVector charge = ChargeOf(
+      snapshot, RequestClassId(0), At(snapshot, "h100", 3, static_cast<int32_t>(share)), kBySlices);
   EXPECT_EQ(charge[kGpu], 2 * share);
   EXPECT_EQ(charge[kGpuMemory], 2 * (kBytesPerGiB + 1));
 }
@@ -90,22 +89,17 @@ TEST(ChargeOfTest, Slices) {
     int64_t memory;
     int64_t whole_g;
   } kCases[] = {
-      {"h100", "1g.10gb", 1000, kH100 / 8, Gpus(1)},
-      {"h100", "1g.10gb+me", 1000, kH100 / 8, 0},
-      {"h100", "1g.20gb", 1000, kH100 / 4, Gpus(1)},
-      {"h100", "3g.40gb", 3000, kH100 / 2, Gpus(3)},
-      {"h100", "4g.40gb", 4000, kH100 / 2, Gpus(4)},
-      {"h100", "7g.80gb", 7000, kH100, Gpus(7)},
-      {"a30", "1g.6gb", 1750, kA30 / 4, Gpus(1)},
-      {"a30", "2g.12gb", 3500, kA30 / 2, Gpus(2)},
+      {"h100", "1g.10gb", 1000, kH100 / 8, Gpus(1)}, {"h100", "1g.10gb+me", 1000, kH100 / 8, 0},
+      {"h100", "1g.20gb", 1000, kH100 / 4, Gpus(1)}, {"h100", "3g.40gb", 3000, kH100 / 2, Gpus(3)},
+      {"h100", "4g.40gb", 4000, kH100 / 2, Gpus(4)}, {"h100", "7g.80gb", 7000, kH100, Gpus(7)},
+      {"a30", "1g.6gb", 1750, kA30 / 4, Gpus(1)},    {"a30", "2g.12gb", 3500, kA30 / 2, Gpus(2)},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.profile);
     const Snapshot snapshot = TwoModels(SliceOfProfile(test.profile));
     const PodPlacement placement =
         At(snapshot, test.node, 1, 0, ProfileOf(snapshot, test.node, test.profile));
-    const ResourceVector charge =
-        ChargeOf(snapshot, RequestClassId(0), placement, kBySlices);
+    const ResourceVector charge = ChargeOf(snapshot, RequestClassId(0), placement, kBySlices);
     EXPECT_EQ(charge[kGpu], test.gpu);
     EXPECT_EQ(charge[kGpuMemory], test.memory);
     EXPECT_EQ(ChargeOf(snapshot, RequestClassId(0), placement, kWholeG)[kGpu], test.whole_g);
@@ -115,9 +109,9 @@ TEST(ChargeOfTest, Slices) {
 TEST(ChargeOfTest, WhatIsHeldIsCharged) {
   const Snapshot snapshot = TwoModels(SliceOfProfile("1g.10gb"));
   const int larger = ProfileOf(snapshot, "h100", "2g.20gb");
-  EXPECT_EQ(ChargeOf(snapshot, RequestClassId(0), At(snapshot, "h100", 1, 0, larger),
-                     kBySlices)[kGpu],
-            2000);
+  EXPECT_EQ(
+      ChargeOf(snapshot, RequestClassId(0), At(snapshot, "h100", 1, 0, larger), kBySlices)[kGpu],
+      2000);
 }
 
 TEST(ExpectedChargeTest, LeastOverModels) {

@@ -31,8 +31,8 @@ const Topology& Levels() {
 }
 
 TEST(TopologyTest, DomainsAreIntervals) {
-  EXPECT_THAT(Levels().domains(0), ElementsAre(TopologyDomain{"b1", {2, 5}},
-                                               TopologyDomain{"b2", {5, 6}}));
+  EXPECT_THAT(Levels().domains(0),
+              ElementsAre(TopologyDomain{"b1", {2, 5}}, TopologyDomain{"b2", {5, 6}}));
   EXPECT_THAT(Levels().domains(1),
               ElementsAre(TopologyDomain{"/r9", {1, 2}}, TopologyDomain{"b1/r1", {2, 4}},
                           TopologyDomain{"b1/r2", {4, 5}}, TopologyDomain{"b2/r1", {5, 6}}));

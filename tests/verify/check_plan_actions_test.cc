@@ -213,7 +213,9 @@ const std::vector<PlanCase>& LayoutCases() {
        {{1, "set_mig off of GPU 1 of n1: that is its state already"}}},
       {"SwitchWithInstances",
        Switching(false),
-       [](PlanScene& s) { s.spec.nodes[0].gpus[1].instances = {{"1g.10gb", 0}}; },
+       [](PlanScene& s) {
+         s.spec.nodes[0].gpus[1].instances = {{"1g.10gb", 0}};
+       },
        {{0, "set_mig off of GPU 1 of n1: the GPU has instances"}}},
       {"SwitchHeld",
        Switching(true),
@@ -229,12 +231,11 @@ const std::vector<PlanCase>& LayoutCases() {
          s.spec.nodes[0].gpus[1].mig_enabled = false;
          s.plan.actions = {SetMigAction{"n1", 1, true}};
        },
-       {{0,
-         "set_mig on of GPU 1 of n1: the GPU is reserved, in its present mode, for w/s/0"}}},
+       {{0, "set_mig on of GPU 1 of n1: the GPU is reserved, in its present mode, for w/s/0"}}},
       {"SwitchAwayFromReservationOfSlice",
        [] {
-         PlanScene scene = WithReservation(Switching(true), SliceOfProfile("1g.10gb"),
-                                           OnSlice(1, "1g.10gb", 0));
+         PlanScene scene =
+             WithReservation(Switching(true), SliceOfProfile("1g.10gb"), OnSlice(1, "1g.10gb", 0));
          scene.plan.actions.push_back(CreateAction{"n1", 1, "1g.10gb", 0});
          return scene;
        }(),
@@ -242,8 +243,7 @@ const std::vector<PlanCase>& LayoutCases() {
          s.spec.nodes[0].gpus[1].mig_enabled = true;
          s.plan.actions = {SetMigAction{"n1", 1, false}};
        },
-       {{0,
-         "set_mig off of GPU 1 of n1: the GPU is reserved, in its present mode, for w/s/0"}}},
+       {{0, "set_mig off of GPU 1 of n1: the GPU is reserved, in its present mode, for w/s/0"}}},
       {"CreateStatic",
        Creation(),
        [](PlanScene& s) { s.spec.nodes[0].gpus[0].mig = MigMode::kStatic; },
@@ -259,8 +259,7 @@ const std::vector<PlanCase>& LayoutCases() {
       {"CreateUnknownProfile",
        Creation(),
        [](PlanScene& s) { std::get<CreateAction>(s.plan.actions[0]).profile = "3g.20gb"; },
-       {{0,
-         "create 3g.20gb at slice 0 of GPU 0 of n1: a H100-80GB has no such profile"}}},
+       {{0, "create 3g.20gb at slice 0 of GPU 0 of n1: a H100-80GB has no such profile"}}},
       {"CreateAtIllegalStart",
        Creation(),
        [](PlanScene& s) { std::get<CreateAction>(s.plan.actions[0]).start = 2; },
@@ -291,16 +290,19 @@ const std::vector<PlanCase>& LayoutCases() {
          scene.plan.actions = {CreateAction{"n1", 0, "1g.10gb+me", 0}};
          return scene;
        }(),
-       [](PlanScene& s) { s.plan.actions.push_back(CreateAction{"n1", 0, "1g.10gb+me", 1}); },
+       [](PlanScene& s) {
+         s.plan.actions.push_back(CreateAction{"n1", 0, "1g.10gb+me", 1});
+       },
        {{1,
          "create 1g.10gb+me at slice 1 of GPU 0 of n1: the instances that exist leave no room "
          "for it"}}},
       {"CreateOverReservation",
        // What the nomination waits for may be created.
        WithReservation(Creation(), SliceOfProfile("3g.40gb"), OnSlice(0, "3g.40gb", 0)),
-       [](PlanScene& s) { s.plan.actions = {CreateAction{"n1", 0, "1g.10gb", 3}}; },
-       {{0,
-         "create 1g.10gb at slice 3 of GPU 0 of n1: it covers what is reserved for w/s/0"}}},
+       [](PlanScene& s) {
+         s.plan.actions = {CreateAction{"n1", 0, "1g.10gb", 3}};
+       },
+       {{0, "create 1g.10gb at slice 3 of GPU 0 of n1: it covers what is reserved for w/s/0"}}},
   };
   return cases;
 }

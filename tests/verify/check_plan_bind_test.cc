@@ -77,15 +77,21 @@ const std::vector<PlanCase>& PodAndNodeCases() {
        {{0, "bind w/s/0: n1 is not schedulable"}}},
       {"Selector",
        BindingCpu(),
-       [](PlanScene& s) { s.pod_set(0).selector = {{"zone", SelectorOperator::kExists, {}}}; },
+       [](PlanScene& s) {
+         s.pod_set(0).selector = {{"zone", SelectorOperator::kExists, {}}};
+       },
        {{0, "bind w/s/0: n1 does not match the selector"}}},
       {"Taint",
        BindingCpu(),
-       [](PlanScene& s) { s.spec.nodes[0].taints = {{"spot", "", TaintEffect::kNoExecute}}; },
+       [](PlanScene& s) {
+         s.spec.nodes[0].taints = {{"spot", "", TaintEffect::kNoExecute}};
+       },
        {{0, "bind w/s/0: n1 has a taint that is not tolerated"}}},
       {"NominateOnTaint",
        Nominated(BindingCpu()),
-       [](PlanScene& s) { s.spec.nodes[0].taints = {{"spot", "", TaintEffect::kNoExecute}}; },
+       [](PlanScene& s) {
+         s.spec.nodes[0].taints = {{"spot", "", TaintEffect::kNoExecute}};
+       },
        {{0, "nominate w/s/0: n1 has a taint that is not tolerated"}}},
       {"Model",
        BindingWhole(),
@@ -93,9 +99,7 @@ const std::vector<PlanCase>& PodAndNodeCases() {
        {{0, "bind w/s/0: a H100-80GB cannot serve the request"}}},
       {"TooLargeForModel",
        BindingHalf(),
-       [](PlanScene& s) {
-         s.pod_set(0).request = WithGpu(GpuRequest::Memory(100 * kBytesPerGiB));
-       },
+       [](PlanScene& s) { s.pod_set(0).request = WithGpu(GpuRequest::Memory(100 * kBytesPerGiB)); },
        {{0, "bind w/s/0: a H100-80GB cannot serve the request"},
         {0, "bind w/s/0: takes 3500/7000 of GPU 0 of n1, the request is for 0/7000"}}},
       {"MaxPerNode",
@@ -114,8 +118,7 @@ const std::vector<PlanCase>& PodAndNodeCases() {
 
 class TargetRuleTest : public PlanRuleTest {};
 TEST_P(TargetRuleTest, Holds) { Judge(); }
-INSTANTIATE_TEST_SUITE_P(Rules, TargetRuleTest, ::testing::ValuesIn(PodAndNodeCases()),
-                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Rules, TargetRuleTest, ::testing::ValuesIn(PodAndNodeCases()), NameOfCase);
 
 // Where no place is described, the pod is not placed.
 std::vector<PlanCase> DeviceCases() {
@@ -150,7 +153,9 @@ std::vector<PlanCase> DeviceCases() {
        {{0, "bind w/s/0: names 2 devices instead of 1 under slices"}}},
       {"SameGpuTwice",
        Binding(WholeGpus(2), OnGpus({0, 1})),
-       unplaced([](PlanScene& s) { BindOf(s).devices = OnGpus({0, 0}); }),
+       unplaced([](PlanScene& s) {
+         BindOf(s).devices = OnGpus({0, 0});
+       }),
        {{0, "bind w/s/0: names GPU 0 of n1 twice"}}},
       {"UnknownGpu",
        BindingWhole(),
@@ -179,8 +184,7 @@ std::vector<PlanCase> DeviceCases() {
       {"WrongProfile",
        BindingSlice(),
        [](PlanScene& s) { BindOf(s).devices = OnSlice(2, "3g.40gb", 0); },
-       {{0,
-         "bind w/s/0: takes 3g.40gb at slice 0 of GPU 2 of n1, the request is for 1g.10gb"}}},
+       {{0, "bind w/s/0: takes 3g.40gb at slice 0 of GPU 2 of n1, the request is for 1g.10gb"}}},
       {"UnhealthyGpu",
        BindingWhole(),
        [](PlanScene& s) { GpuOf(s, 0).healthy = false; },
@@ -199,7 +203,9 @@ std::vector<PlanCase> DeviceCases() {
        {{0, "bind w/s/0: GPU 2 of n1 is in MIG mode"}}},
       {"NominateWholeInMigMode",
        Nominated(BindingWhole()),
-       [](PlanScene& s) { GpuOf(s, 0) = MakeMigGpu(MigMode::kDynamic, {{"7g.80gb", 0}}); },
+       [](PlanScene& s) {
+         GpuOf(s, 0) = MakeMigGpu(MigMode::kDynamic, {{"7g.80gb", 0}});
+       },
        {{0, "nominate w/s/0: GPU 0 of n1 is in MIG mode"}}},
   };
 }
@@ -224,8 +230,7 @@ TEST(CheckPlanTest, NominatedPodMayBeBoundElsewhere) {
 }
 
 TEST(CheckPlanTest, WithdrawnNominationHoldsNothing) {
-  PlanScene scene = WithOther(BindingWhole(), WholeGpus(1), OnGpus({0}), "b",
-                              PodPhase::kNominated);
+  PlanScene scene = WithOther(BindingWhole(), WholeGpus(1), OnGpus({0}), "b", PodPhase::kNominated);
   scene.plan.actions.insert(scene.plan.actions.begin(), Evict("x", 0));
   scene.plan.pending = {MakePending("x", true)};
   EXPECT_THAT(scene.Check(), ::testing::IsEmpty());
@@ -235,14 +240,12 @@ TEST(CheckPlanTest, WithdrawnNominationHoldsNothing) {
 }
 
 TEST(CheckPlanTest, NominationsMayBeIgnored) {
-  PlanScene scene = WithOther(BindingWhole(), WholeGpus(1), OnGpus({0}), "b",
-                              PodPhase::kNominated);
-  EXPECT_THAT(scene.Check(),
-              ::testing::ElementsAre(
-                  PlanViolation{0, "bind w/s/0: GPU 0 of n1 is held whole (x/s/0)"}));
-  scene.options.honour_nominations = false;
+  PlanScene scene = WithOther(BindingWhole(), WholeGpus(1), OnGpus({0}), "b", PodPhase::kNominated);
   EXPECT_THAT(scene.Check(), ::testing::ElementsAre(PlanViolation{
-                                 -1, "pending workload x: is not listed"}));
+                                 0, "bind w/s/0: GPU 0 of n1 is held whole (x/s/0)"}));
+  scene.options.honour_nominations = false;
+  EXPECT_THAT(scene.Check(),
+              ::testing::ElementsAre(PlanViolation{-1, "pending workload x: is not listed"}));
 }
 
 }  // namespace

@@ -229,8 +229,7 @@ const std::vector<PlanCase>& TopologyCases() {
 
 class TopologyRuleTest : public PlanRuleTest {};
 TEST_P(TopologyRuleTest, Holds) { Judge(); }
-INSTANTIATE_TEST_SUITE_P(Rules, TopologyRuleTest, ::testing::ValuesIn(TopologyCases()),
-                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Rules, TopologyRuleTest, ::testing::ValuesIn(TopologyCases()), NameOfCase);
 
 // What was scattered before is not the plan's fault until it adds to it.
 TEST(CheckPlanTest, ScatteredPodsAreJudgedOnlyWhenAddedTo) {
@@ -240,8 +239,8 @@ TEST(CheckPlanTest, ScatteredPodsAreJudgedOnlyWhenAddedTo) {
   EXPECT_THAT(scene.Check(), IsEmpty());
   scene.plan.actions.push_back(BindPod("a", 2, "n1"));
   scene.plan.pending.clear();
-  EXPECT_THAT(scene.Check(), ElementsAre(PlanViolation{
-                                 -1, "workload w: pod set a is not in one rack: n1, n3"}));
+  EXPECT_THAT(scene.Check(),
+              ElementsAre(PlanViolation{-1, "workload w: pod set a is not in one rack: n1, n3"}));
 }
 
 // w of queue leaf, below queue top, gets one GPU; x of queue twin has another.
@@ -284,14 +283,8 @@ const std::vector<PlanCase>& QueueCases() {
        TwoQueues(),
        [](PlanScene& s) { Limit(s, 0, "pods", 1); },
        {{-1, "queue top comes to hold 2 pods, its limit is 1 pods"}}},
-      {"LimitOfOtherModel",
-       TwoQueues(),
-       [](PlanScene& s) { Limit(s, 0, "gpu:H200", 0); },
-       {}},
-      {"LimitExceededByOthersAlone",
-       TwoQueues(),
-       [](PlanScene& s) { Limit(s, 2, "gpu", 0); },
-       {}},
+      {"LimitOfOtherModel", TwoQueues(), [](PlanScene& s) { Limit(s, 0, "gpu:H200", 0); }, {}},
+      {"LimitExceededByOthersAlone", TwoQueues(), [](PlanScene& s) { Limit(s, 2, "gpu", 0); }, {}},
       {"LimitOfNominated",
        [] {
          PlanScene scene = TwoQueues();
@@ -308,8 +301,7 @@ const std::vector<PlanCase>& QueueCases() {
       {"QuotaOfParent",
        TwoQueues(),
        [](PlanScene& s) { Quota(s, 0, "gpu", Gpus(1)); },
-       {{-1,
-         "queue top comes to hold 2 gpu by work that is not preemptible, its quota is 1 gpu"}}},
+       {{-1, "queue top comes to hold 2 gpu by work that is not preemptible, its quota is 1 gpu"}}},
       {"QuotaOfGovernedResource",
        [] {
          PlanScene scene = TwoQueues();
@@ -317,10 +309,8 @@ const std::vector<PlanCase>& QueueCases() {
          return scene;
        }(),
        [](PlanScene& s) { Quota(s, 2, "cpu", Cores(8)); },
-       {{-1,
-         "queue leaf comes to hold 1 cpu by work that is not preemptible, its quota is 0 cpu"},
-        {-1,
-         "queue top comes to hold 1 cpu by work that is not preemptible, its quota is 0 cpu"}}},
+       {{-1, "queue leaf comes to hold 1 cpu by work that is not preemptible, its quota is 0 cpu"},
+        {-1, "queue top comes to hold 1 cpu by work that is not preemptible, its quota is 0 cpu"}}},
       {"QuotaOfPreemptible",
        TwoQueues(),
        [](PlanScene& s) {
@@ -351,8 +341,8 @@ TEST(CheckPlanTest, BindingWhatIsNominatedAddsNothingToItsQueue) {
   scene.workload(0).pods = {MakePod("s", 0, "n1", OnGpus({0}), PodPhase::kNominated)};
   EXPECT_THAT(scene.Check(), IsEmpty());
   scene.options.honour_nominations = false;
-  EXPECT_THAT(scene.Check(), ElementsAre(PlanViolation{
-                                 -1, "queue top comes to hold 2 gpu, its limit is 0 gpu"}));
+  EXPECT_THAT(scene.Check(),
+              ElementsAre(PlanViolation{-1, "queue top comes to hold 2 gpu, its limit is 0 gpu"}));
 }
 
 TEST(CheckPlanTest, ChargeFollowsTheRule) {
@@ -417,9 +407,7 @@ const std::vector<PlanCase>& PendingCases() {
        {{-1, "pending workload w: has no counts"}}},
       {"FailedPodIsNotToCome",
        Waiting(),
-       [](PlanScene& s) {
-         s.workload(1).pods.push_back(MakeEndedPod("s", 0, PodPhase::kFailed));
-       },
+       [](PlanScene& s) { s.workload(1).pods.push_back(MakeEndedPod("s", 0, PodPhase::kFailed)); },
        {{-1, "pending workload w: is complete"}}},
       {"FailedPodsBelowMinimum",
        Waiting(),
@@ -451,8 +439,7 @@ const std::vector<PlanCase>& PendingCases() {
 
 class PendingRuleTest : public PlanRuleTest {};
 TEST_P(PendingRuleTest, Holds) { Judge(); }
-INSTANTIATE_TEST_SUITE_P(Rules, PendingRuleTest, ::testing::ValuesIn(PendingCases()),
-                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Rules, PendingRuleTest, ::testing::ValuesIn(PendingCases()), NameOfCase);
 
 }  // namespace
 }  // namespace tessera

@@ -35,8 +35,8 @@ class PlanMaker {
     Devices devices;
     if (pod.workload == "whole" || kind == 0) devices.gpus = {AnyGpu()};
     if (pod.workload == "half" || kind == 1) {
-      devices.shares = {{AnyGpu(), Below(10) == 0 ? OneOf({INT64_MIN, INT64_MAX, int64_t{0}})
-                                                  : kHalf}};
+      devices.shares = {
+          {AnyGpu(), Below(10) == 0 ? OneOf({INT64_MIN, INT64_MAX, int64_t{0}}) : kHalf}};
     }
     if (pod.workload == "slice" || kind == 2) {
       devices.slices = {{AnyGpu(), AnyProfile(), AnyStart()}};
@@ -76,11 +76,10 @@ SnapshotSpec ElasticSpec() {
     for (Gpu& gpu : node.gpus) gpu.mig = MigMode::kDynamic;
   }
   spec.nodes[0].gpus[2] = MakeMigGpu(MigMode::kDynamic, {{"1g.10gb", 0}, {"1g.10gb", 5}});
-  const std::vector<std::pair<const char*, Request>> kinds = {
-      {"whole", WholeGpus(1)},
-      {"half", Fraction(kHalf)},
-      {"slice", SliceOfProfile("1g.10gb")},
-      {"cpu", CpuOnly(20)}};
+  const std::vector<std::pair<const char*, Request>> kinds = {{"whole", WholeGpus(1)},
+                                                              {"half", Fraction(kHalf)},
+                                                              {"slice", SliceOfProfile("1g.10gb")},
+                                                              {"cpu", CpuOnly(20)}};
   for (const auto& [name, request] : kinds) {
     spec.workloads.push_back(
         MakeWorkload(name, "", {WithMinCount(MakePodSet("s", 3, request), 0)}));
@@ -141,8 +140,8 @@ TEST(CheckPlanRandomTest, WhatIsLegalCanBeCarriedOutAgainAndAgain) {
         bound += std::holds_alternative<BindAction>(action);
       }
       ASSERT_THAT(Apply(snapshot, plan), IsOk()) << "seed " << seed;
-      absl::StatusOr<Snapshot> next = maker.Below(2) == 0 ? Apply(snapshot, plan)
-                                                          : ApplyAndSettle(snapshot, plan);
+      absl::StatusOr<Snapshot> next =
+          maker.Below(2) == 0 ? Apply(snapshot, plan) : ApplyAndSettle(snapshot, plan);
       ASSERT_THAT(next, IsOk()) << "seed " << seed;
       // Nothing more is pending than the plan said.
       Plan nothing;

@@ -35,7 +35,9 @@ const std::vector<PlanCase>& AmountCases() {
        {{0, "bind w/s/0: needs 1 pods, but n1 has 0 pods left"}}},
       {"Extended",
        BindingCpu(),
-       [](PlanScene& s) { s.pod_set(0).request.extended = {{"ib", 1}}; },
+       [](PlanScene& s) {
+         s.pod_set(0).request.extended = {{"ib", 1}};
+       },
        {{0, "bind w/s/0: needs 1 ib, but n1 has 0 ib left"}}},
       {"NominationBesideOther",
        Nominated(WithOther(BindingCpu(), CpuOnly(60), {})),
@@ -86,8 +88,8 @@ TEST(CheckPlanTest, ActionsCountInOrder) {
   PlanScene scene = WithOther(Nominated(BindingWhole()), WholeGpus(1), OnGpus({0}));
   scene.plan.actions.push_back(Evict("x", 0));
   scene.plan.pending = {MakePending("x", true)};
-  EXPECT_THAT(scene.Check(), ElementsAre(PlanViolation{
-                                 0, "nominate w/s/0: GPU 0 of n1 is held whole (x/s/0)"}));
+  EXPECT_THAT(scene.Check(),
+              ElementsAre(PlanViolation{0, "nominate w/s/0: GPU 0 of n1 is held whole (x/s/0)"}));
 }
 
 // Beside x, which holds a part of GPU 0, or a slice of GPU 2.
@@ -128,8 +130,8 @@ std::vector<PlanCase> GpuCases() {
        },
        {{0, "bind w/s/0: GPU 0 of n1 has fractions that sum to 7001/7000"}}},
       {"FractionsBeyondDeviceWithReleasing",
-       Nominated(WithOther(BindingHalf(), Fraction(7000), OnShare(0, 7000), "a",
-                           PodPhase::kReleasing)),
+       Nominated(
+           WithOther(BindingHalf(), Fraction(7000), OnShare(0, 7000), "a", PodPhase::kReleasing)),
        [](PlanScene& s) { s.plan.actions[0] = Bind("w", 0, "n1", OnShare(0, kHalf)); },
        {{0, "bind w/s/0: GPU 0 of n1 has fractions that sum to 10500/7000"}}},
       {"SliceHeld",
@@ -161,13 +163,13 @@ INSTANTIATE_TEST_SUITE_P(Rules, GpuRuleTest, ::testing::ValuesIn(GpuCases()), Na
 
 // A nomination may wait for an instance that does not exist yet; its units are taken.
 TEST(CheckPlanTest, SliceCoveredByReservation) {
-  PlanScene scene = WithOther(BindingSlice(), SliceOfProfile("2g.20gb"),
-                              OnSlice(2, "2g.20gb", 4), "b", PodPhase::kNominated);
+  PlanScene scene = WithOther(BindingSlice(), SliceOfProfile("2g.20gb"), OnSlice(2, "2g.20gb", 4),
+                              "b", PodPhase::kNominated);
   EXPECT_THAT(scene.Check(), IsEmpty());
   BindOf(scene).devices = OnSlice(2, "1g.10gb", 5);
-  EXPECT_THAT(scene.Check(),
-              ElementsAre(PlanViolation{
-                  0, "bind w/s/0: GPU 2 of n1 has this slice held already (x/s/0)"}));
+  EXPECT_THAT(
+      scene.Check(),
+      ElementsAre(PlanViolation{0, "bind w/s/0: GPU 2 of n1 has this slice held already (x/s/0)"}));
 }
 
 // w of queue a comes beside x of queue b.
@@ -194,15 +196,23 @@ std::vector<PlanCase> TenantCases() {
       "bind w/s/0: isolation node of the other keeps it from n1, where x/s/0 of another tenant "
       "is";
   return {
-      {"HardwareOwnFraction", FractionBesideFraction(), isolate(0, Isolation::kHardware),
+      {"HardwareOwnFraction",
+       FractionBesideFraction(),
+       isolate(0, Isolation::kHardware),
        {{0, gpu_0 + own}}},
-      {"HardwareOthersFraction", FractionBesideFraction(), isolate(1, Isolation::kHardware),
+      {"HardwareOthersFraction",
+       FractionBesideFraction(),
+       isolate(1, Isolation::kHardware),
        {{0, gpu_0 + others}}},
-      {"GpuOwnFraction", FractionBesideFraction(), isolate(0, Isolation::kGpuAlone),
+      {"GpuOwnFraction",
+       FractionBesideFraction(),
+       isolate(0, Isolation::kGpuAlone),
        {{0, gpu_0 + own}}},
       {"HardwareAcceptsSlices", SliceBesideSlice(), isolate(0, Isolation::kHardware), {}},
       {"GpuOwnSlice", SliceBesideSlice(), isolate(0, Isolation::kGpuAlone), {{0, gpu_2 + own}}},
-      {"GpuOthersSlice", SliceBesideSlice(), isolate(1, Isolation::kGpuAlone),
+      {"GpuOthersSlice",
+       SliceBesideSlice(),
+       isolate(1, Isolation::kGpuAlone),
        {{0, gpu_2 + others}}},
       {"GpuAcceptsOtherGpu", CpuBesideWhole(), isolate(1, Isolation::kGpuAlone), {}},
       {"NodeOwn", CpuBesideWhole(), isolate(0, Isolation::kNodeAlone), {{0, node_own}}},

@@ -145,9 +145,7 @@ const std::vector<SharesCase>& Cases() {
          s.queue(0).weight.all = 0;
        },
        {}},
-      {"HigherPrioritySatisfied",
-       [](SharesScene& s) { s.queue(2).priority = 1; },
-       {}},
+      {"HigherPrioritySatisfied", [](SharesScene& s) { s.queue(2).priority = 1; }, {}},
       {"DemandIsNotTheSum",
        [](SharesScene& s) { s.accounts[1].demand = 10; },
        {"queue b: its demand of 10 cpu is not the sum of its queues'"}},
@@ -182,7 +180,8 @@ TEST(CheckSharesTest, SharesOfAnotherTree) {
 TEST(CheckSharesTest, SumsDoNotOverflow) {
   const ResourceSpace space;
   std::vector<Queue> queues;
-  for (int i = 0; i < 5; ++i) queues.push_back(MakeQueue(std::string(1, static_cast<char>('a' + i))));
+  for (int i = 0; i < 5; ++i)
+    queues.push_back(MakeQueue(std::string(1, static_cast<char>('a' + i))));
   const QueueTree tree = *QueueTree::Create(queues, space);
   FairShares shares;
   shares.capacity[kMemory] = kMaxTotal;
@@ -191,8 +190,9 @@ TEST(CheckSharesTest, SumsDoNotOverflow) {
     share.demand[kMemory] = kMaxTotal;
     share.fair_share[kMemory] = kMaxTotal;
   }
-  EXPECT_THAT(CheckShares(tree, space, shares),
-              ElementsAre("the top level has 2097152 TiB memory, its queues are given more in all"));
+  EXPECT_THAT(
+      CheckShares(tree, space, shares),
+      ElementsAre("the top level has 2097152 TiB memory, its queues are given more in all"));
 }
 
 }  // namespace

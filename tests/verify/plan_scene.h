@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/verify/check_plan.h"
 #include "tests/support/snapshot_builder_for_tests.h"
 #include "tests/support/status_matchers.h"
-#include "tessera/verify/check_plan.h"
 
 namespace tessera {
 
@@ -27,9 +27,7 @@ struct PlanScene {
 
   Workload& workload(size_t i) { return spec.workloads[i]; }
   PodSet& pod_set(size_t w, size_t s = 0) { return spec.workloads[w].gang.pod_sets[s]; }
-  std::vector<PlanViolation> Check() const {
-    return CheckPlan(CreateOrDie(spec), plan, options);
-  }
+  std::vector<PlanViolation> Check() const { return CheckPlan(CreateOrDie(spec), plan, options); }
 };
 
 // `scene` is legal; after `change` the plan breaks exactly `violations`.
@@ -103,15 +101,15 @@ inline Gpu& GpuOf(PlanScene& scene, size_t gpu) { return scene.spec.nodes[0].gpu
 
 // Lists workload x of queue `queue`, whose pod is at `devices` of n1.
 inline void AddOther(PlanScene& scene, Request request, Devices devices, std::string queue = "a",
-              PodPhase phase = PodPhase::kRunning) {
+                     PodPhase phase = PodPhase::kRunning) {
   scene.spec.workloads.push_back(
       MakeWorkload("x", std::move(queue), {MakePodSet("s", 1, std::move(request))}));
   scene.spec.workloads.back().pods = {MakePod("s", 0, "n1", std::move(devices), phase)};
   if (phase == PodPhase::kReleasing) scene.plan.pending.push_back(MakePending("x", true));
 }
 
-inline PlanScene WithOther(PlanScene scene, Request request, Devices devices, std::string queue = "a",
-                    PodPhase phase = PodPhase::kRunning) {
+inline PlanScene WithOther(PlanScene scene, Request request, Devices devices,
+                           std::string queue = "a", PodPhase phase = PodPhase::kRunning) {
   AddOther(scene, std::move(request), std::move(devices), std::move(queue), phase);
   return scene;
 }
