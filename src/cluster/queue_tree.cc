@@ -136,15 +136,13 @@ absl::Status QueueTree::LinkParents(std::span<const int> given_index) {
     children_[static_cast<size_t>(next[slot]++)] = QueueId(static_cast<int32_t>(i));
   }
   depths_.assign(n, -1);
-  for (QueueId q : children(QueueId())) {
-    top_down_.push_back(q);
-    depths_[index(q)] = 0;
-  }
+  const std::span<const QueueId> top = children(QueueId());
+  top_down_.assign(top.begin(), top.end());
   for (size_t i = 0; i < top_down_.size(); ++i) {
-    for (QueueId child : children(top_down_[i])) {
-      depths_[index(child)] = depths_[index(top_down_[i])] + 1;
-      top_down_.push_back(child);
-    }
+    const QueueId q = top_down_[i];
+    depths_[index(q)] = parent(q).valid() ? depths_[index(parent(q))] + 1 : 0;
+    const std::span<const QueueId> below = children(q);
+    top_down_.insert(top_down_.end(), below.begin(), below.end());
   }
   const auto unreached = std::ranges::find(depths_, -1);
   if (unreached == depths_.end()) return absl::OkStatus();

@@ -48,10 +48,11 @@ class Walk {
     width_ = need.size();
   }
 
-  std::optional<PodPlacement> Run() {
+  std::optional<PodPlacement> Run() { return Run(StagesOf(request_.gpu)); }
+
+  std::optional<PodPlacement> Run(std::vector<Stage> stages) {
     const int top = state_.index().num_shelves() - 1;
     const bool pack = preference_ == DevicePreference::kPack;
-    std::vector<Stage> stages = StagesOf(request_.gpu);
     // Spreading prefers to open a free GPU, but never leaves an idle instance.
     if (!pack && request_.gpu.kind != GpuRequestKind::kNone && stages.size() > 1) {
       std::ranges::reverse(request_.gpu.is_slice() ? std::span(stages).subspan(1)
@@ -121,6 +122,13 @@ std::optional<PodPlacement> FindPacked(const ClusterState& state, const PodQuery
 
 std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery& query) {
   return Walk(state, query, DevicePreference::kSpread).Run();
+}
+
+std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const PodQuery& query) {
+  const RequestClassId c = state.snapshot().pod_set(query.pod_set).request_class;
+  std::vector<Stage> stages = StagesOf(state.snapshot().request_class(c).gpu);
+  if (stages.front().needs_share) stages.resize(1);
+  return Walk(state, query, DevicePreference::kPack).Run(std::move(stages));
 }
 
 std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,

@@ -213,12 +213,7 @@ class Cycle {
     }
     std::optional<QuotaRefusal> refusal;
     for (uint64_t excluded = 0;;) {
-      Room* room = &now_;
-      GangPlacement found = Search(now_, w, whole, excluded);
-      if (!found.placed() && later_) {
-        room = &*later_;
-        found = Search(*later_, w, whole, excluded);
-      }
+      auto [room, found] = SearchRooms(w, whole, excluded);
       if (!found.placed()) return attempt = Attempt{found, refusal}, false;
       if (found.pods.empty()) return false;
       const ResourceVector charge = ChargeAll(room->state, found.pods);
@@ -235,12 +230,29 @@ class Cycle {
     }
   }
 
-  GangPlacement Search(Room& room, WorkloadId w, bool whole, uint64_t excluded) {
+  // The first room that takes the next unit of `w`, now before later.
+  std::pair<Room*, GangPlacement> SearchRooms(WorkloadId w, bool whole, uint64_t excluded) {
+    std::vector<std::pair<Room*, PodFinder>> rooms;
+    if (later_ && rules_.await_shared_gpu) {
+      rooms.emplace_back(&now_, FindOnSharedGpu);
+      rooms.emplace_back(&*later_, FindOnSharedGpu);
+    }
+    rooms.emplace_back(&now_, find_);
+    if (later_) rooms.emplace_back(&*later_, find_);
+    GangPlacement found;
+    for (const auto& [room, find] : rooms) {
+      found = Search(*room, find, w, whole, excluded);
+      if (found.placed()) return {room, found};
+    }
+    return {&now_, found};
+  }
+
+  GangPlacement Search(Room& room, PodFinder find, WorkloadId w, bool whole, uint64_t excluded) {
     const PodSetId hopeless = whole ? PodSetId() : FindHopeless(room, w, 0);
     if (hopeless.valid()) return {SearchOutcome::kNoRoom, {}, hopeless};
     const GangOptions options{excluded, rules_.gang_budget};
-    GangPlacement found = whole ? GrowGang(room.state, w, find_, options)
-                                : PlaceGang(room.state, w, find_, options);
+    GangPlacement found = whole ? GrowGang(room.state, w, find, options)
+                                : PlaceGang(room.state, w, find, options);
     if (found.outcome == SearchOutcome::kNoRoom && excluded == 0) {
       NoteHopeless(room, found.stuck_at);
     }

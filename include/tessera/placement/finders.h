@@ -28,6 +28,9 @@ std::optional<PodPlacement> FindPacked(const ClusterState& state, const PodQuery
 // free GPU before they share one. Ties: the lowest node.
 std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery& query);
 
+// `FindPacked`, but a fraction of one device goes to a shared GPU or nowhere.
+std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const PodQuery& query);
+
 // A node where the pod fits, and the place it would get there.
 struct Candidate {
   NodeId node;

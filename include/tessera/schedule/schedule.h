@@ -32,6 +32,9 @@ enum class ElasticGrowth {
 struct CycleRules {
   UsagePolicy usage;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
+  // A fraction that a shared GPU can take once releasing pods are gone is
+  // nominated there rather than bound to a free GPU.
+  bool await_shared_gpu = false;
   int64_t gang_budget = 10000000;  // `GangOptions::budget`
 
   friend bool operator==(const CycleRules&, const CycleRules&) = default;
@@ -56,6 +59,7 @@ inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   CycleRules rules;
   rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false};
   rules.growth = ElasticGrowth::kInTurn;
+  rules.await_shared_gpu = true;
   return {{}, {}, rules};
 }
 
