@@ -1,6 +1,7 @@
 #include "tessera/placement/diagnosis.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,91 +11,130 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kRoom = "room for a pod";
-
-// One reason a node is out: its label, and what it means for the workload.
-struct Exclusion {
-  std::string label;
-  PendingReason reason;
+// What excludes a node, in the order of the checks. Resources follow from
+// `kResource` on, one cause each.
+enum Cause {
+  kCauseRoom,
+  kCauseUnschedulable,
+  kCauseSelector,
+  kCauseTaint,
+  kCauseModel,
+  kCauseGpus,
+  kCauseShare,
+  kCauseSlice,
+  kCauseIsolation,
+  kCauseMaxPerNode,
+  kCauseResource,
+  kNumCauses = kCauseResource + kMaxResources,
 };
 
-std::optional<Exclusion> ExcludedForever(Eligibility eligibility) {
+constexpr std::array<std::pair<std::string_view, PendingReason>, kCauseResource> kCauses = {{
+    {"room for a pod", PendingReason::kGang},
+    {"unschedulable", PendingReason::kNoMatchingNode},
+    {"selector", PendingReason::kNoMatchingNode},
+    {"taints", PendingReason::kNoMatchingNode},
+    {"wrong GPU model", PendingReason::kNoMatchingNode},
+    {"too few free GPUs", PendingReason::kInsufficientGpus},
+    {"too little free GPU share", PendingReason::kInsufficientGpuShare},
+    {"no free slice", PendingReason::kInsufficientSlices},
+    {"isolation", PendingReason::kIsolation},
+    {"max_per_node reached", PendingReason::kGang},
+}};
+
+int CauseOf(Eligibility eligibility) {
   switch (eligibility) {
     case Eligibility::kEligible:
-      return std::nullopt;
+      return kCauseRoom;
     case Eligibility::kUnschedulable:
-      return Exclusion{"unschedulable", PendingReason::kNoMatchingNode};
+      return kCauseUnschedulable;
     case Eligibility::kSelector:
-      return Exclusion{"selector", PendingReason::kNoMatchingNode};
+      return kCauseSelector;
     case Eligibility::kTaint:
-      return Exclusion{"taints", PendingReason::kNoMatchingNode};
+      return kCauseTaint;
     case Eligibility::kGpuModel:
-      return Exclusion{"wrong GPU model", PendingReason::kNoMatchingNode};
+      return kCauseModel;
   }
-  return std::nullopt;
+  return kCauseRoom;
 }
 
-// Whether node `n` could give the GPU part of the request.
-bool HasDevices(const ClusterState& state, const RequestClass& request, NodeId n) {
-  const GpuRequest& gpu = request.gpu;
-  if (gpu.kind == GpuRequestKind::kNone) return true;
-  if (gpu.kind == GpuRequestKind::kWhole) return state.free_gpus(n) >= gpu.devices;
-  const ModelId m = state.snapshot().node_model(n);
-  const ModelFit& fit = request.models[static_cast<size_t>(m.value())];
-  int serving = 0;
-  for (int g = 0; g < state.tables().num_gpus(n); ++g) {
-    const GpuState& at = state.gpu(n, g);
-    if (gpu.is_shared()) {
-      serving += (at.is_free() ? kGpuUnitsPerDevice : at.partial_share()) >= fit.share ? 1 : 0;
-      continue;
+// Counts nodes by cause. Reads a node's row of the index, and its GPUs only
+// where the row does not tell.
+class Census {
+ public:
+  Census(const ClusterState& state, PodSetId pod_set)
+      : state_(state),
+        tables_(state.tables()),
+        pod_set_(pod_set),
+        set_(state.snapshot().pod_set(pod_set)),
+        request_(state.snapshot().request_class(set_.request_class)),
+        need_(tables_.need(set_.request_class)),
+        exact_(!tables_.tracks_tenants() && set_.max_per_node == 0) {}
+
+  std::array<int64_t, kNumCauses> Count() {
+    for (size_t s = 0; s < tables_.signatures().size(); ++s) {
+      const NodeSignature& signature = tables_.signatures()[s];
+      const int cause =
+          CauseOf(tables_.eligibility(set_.request_class, static_cast<int>(s)));
+      if (cause != kCauseRoom) {
+        counts_[static_cast<size_t>(cause)] += static_cast<int64_t>(signature.nodes.size());
+        continue;
+      }
+      if (signature.model.valid() && !request_.models.empty()) {
+        fit_ = request_.models[static_cast<size_t>(signature.model.value())];
+      }
+      for (int32_t n : signature.nodes) ++counts_[static_cast<size_t>(CauseAt(NodeId(n)))];
     }
-    if (!at.serves_slices()) continue;
-    const MigTables& mig = state.snapshot().mig(m);
-    const bool carves =
-        at.mig == MigMode::kDynamic && mig.Capacity(at.busy, fit.profile) > 0;
-    bool idle = false;
-    for (int s = 0; s < 16; ++s) {
-      idle |= ((at.exist_starts & ~at.busy_starts) >> s & 1) != 0 &&
-              state.instances(n, g)[static_cast<size_t>(s)] == fit.profile;
+    return counts_;
+  }
+
+ private:
+  int CauseAt(NodeId n) const {
+    const GpuRequest& gpu = request_.gpu;
+    const std::span<const int64_t> room = state_.room(n);
+    if (gpu.kind == GpuRequestKind::kWhole && state_.free_gpus(n) < gpu.devices) {
+      return kCauseGpus;
     }
-    serving += carves || idle ? 1 : 0;
+    if (gpu.is_shared() && !HasShares(n, room)) return kCauseShare;
+    if (gpu.is_slice() && !state_.OffersSlice(n, fit_.profile)) return kCauseSlice;
+    for (size_t i = 0; i + 1 < need_.size(); ++i) {
+      if (need_[i] > room[i]) return kCauseResource + static_cast<int>(i);
+    }
+    if (exact_) return kCauseRoom;
+    const PodQuery query{pod_set_, {n.value(), n.value() + 1}, 0};
+    if (ChooseDevices(state_, query, n, DevicePreference::kPack)) return kCauseRoom;
+    return FullOfItsOwn(n) ? kCauseMaxPerNode : kCauseIsolation;
   }
-  return serving >= gpu.devices;
-}
 
-Exclusion DeviceExclusion(const ClusterState& state, const RequestClass& request, NodeId n) {
-  const GpuRequest& gpu = request.gpu;
-  if (gpu.is_slice()) return {"no free slice", PendingReason::kInsufficientSlices};
-  if (gpu.is_shared()) return {"too little free GPU share", PendingReason::kInsufficientGpuShare};
-  if (state.tables().num_gpus(n) < gpu.devices) {
-    return {"too few GPUs", PendingReason::kInsufficientGpus};
+  bool HasShares(NodeId n, std::span<const int64_t> room) const {
+    if (request_.gpu.devices == 1) {
+      return state_.free_gpus(n) > 0 || room[need_.size() - 1] >= fit_.share;
+    }
+    int serving = 0;
+    for (int g = 0; g < tables_.num_gpus(n); ++g) {
+      const GpuState& at = state_.gpu(n, g);
+      serving += (at.is_free() ? kGpuUnitsPerDevice : at.partial_share()) >= fit_.share ? 1 : 0;
+    }
+    return serving >= request_.gpu.devices;
   }
-  return {"too few free GPUs", PendingReason::kInsufficientGpus};
-}
 
-std::optional<Exclusion> Exclude(const ClusterState& state, PodSetId pod_set, NodeId n) {
-  const PodSetInfo& set = state.snapshot().pod_set(pod_set);
-  const RequestClass& request = state.snapshot().request_class(set.request_class);
-  const StateTables& tables = state.tables();
-  const std::optional<Exclusion> forever =
-      ExcludedForever(tables.eligibility(set.request_class, tables.signature_of(n)));
-  if (forever) return forever;
-  if (!HasDevices(state, request, n)) return DeviceExclusion(state, request, n);
-  const std::span<const int> resources = tables.node_resources();
-  const std::span<const int64_t> need = tables.need(set.request_class);
-  for (size_t i = 0; i < resources.size(); ++i) {
-    if (need[i] <= state.free_amount(n, static_cast<int>(i))) continue;
-    return Exclusion{
-        absl::StrCat("too little ", state.snapshot().resources().name(resources[i])),
-        PendingReason::kInsufficientResources};
+  bool FullOfItsOwn(NodeId n) const {
+    int pods = 0;
+    for (int i = 0; i < set_.count; ++i) {
+      pods += state_.placement(set_.pod(i)).node == n ? 1 : 0;
+    }
+    return set_.max_per_node > 0 && pods >= set_.max_per_node;
   }
-  const PodQuery query{pod_set, {n.value(), n.value() + 1}, 0};
-  if (ChooseDevices(state, query, n, DevicePreference::kPack)) return std::nullopt;
-  if (set.max_per_node > 0 && !tables.tracks_tenants()) {
-    return Exclusion{"max_per_node reached", PendingReason::kGang};
-  }
-  return Exclusion{"isolation", PendingReason::kIsolation};
-}
+
+  const ClusterState& state_;
+  const StateTables& tables_;
+  const PodSetId pod_set_;
+  const PodSetInfo& set_;
+  const RequestClass& request_;
+  const std::span<const int64_t> need_;
+  const bool exact_;  // the checks of the row decide
+  ModelFit fit_;
+  std::array<int64_t, kNumCauses> counts_{};
+};
 
 std::string Summary(const NodeCensus& census) {
   std::vector<std::pair<int64_t, std::string>> parts;
@@ -124,18 +164,24 @@ std::string WithThousands(int64_t number) {
 NodeCensus CountNodes(const ClusterState& state, PodSetId pod_set) {
   NodeCensus census;
   census.nodes = state.snapshot().num_nodes();
-  std::map<PendingReason, int64_t> by_reason;
-  for (int i = 0; i < census.nodes; ++i) {
-    const std::optional<Exclusion> excluded = Exclude(state, pod_set, NodeId(i));
-    if (excluded) {
-      ++census.counts[excluded->label];
-      ++by_reason[excluded->reason];
-    } else {
-      ++census.counts[std::string(kRoom)];
-      ++census.nodes_with_room;
-    }
-  }
   if (census.nodes == 0) census.counts["no nodes"] = 1;
+  std::map<PendingReason, int64_t> by_reason;
+  const std::array<int64_t, kNumCauses> counts = Census(state, pod_set).Count();
+  for (size_t cause = 0; cause < counts.size(); ++cause) {
+    if (counts[cause] == 0) continue;
+    std::string label;
+    PendingReason reason = PendingReason::kInsufficientResources;
+    if (cause < kCauseResource) {
+      label = kCauses[cause].first;
+      reason = kCauses[cause].second;
+    } else {
+      const int r = state.tables().node_resources()[cause - kCauseResource];
+      label = absl::StrCat("too little ", state.snapshot().resources().name(r));
+    }
+    census.counts[label] = counts[cause];
+    if (cause != kCauseRoom) by_reason[reason] += counts[cause];
+  }
+  census.nodes_with_room = static_cast<int>(counts[kCauseRoom]);
   // What excludes matching nodes says more than how many do not match.
   const bool none_match =
       by_reason.size() == 1 && by_reason.contains(PendingReason::kNoMatchingNode);

@@ -88,6 +88,13 @@ NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
   return slot == NodeIndex::kNone ? NodeId() : NodeId(nodes[static_cast<size_t>(slot)]);
 }
 
+bool ClusterState::OffersSlice(NodeId n, int profile) const {
+  const std::span<const int64_t> row = room(n);
+  const uint64_t used = static_cast<uint64_t>(row[row.size() - 2]);
+  const uint64_t fresh = static_cast<uint64_t>(row[row.size() - 1]);
+  return (((used | used >> kOpenShift | fresh) >> profile) & 1) != 0;
+}
+
 void ClusterState::Save(PodId p, const PodPlacement& touched) {
   log_.push_back({p, placements_[at(p)], blocked_.contains(p), gpu_log_.size()});
   for (uint64_t rest = touched.gpus; rest != 0; rest &= rest - 1) {

@@ -78,6 +78,8 @@ class ClusterState {
   std::span<const int64_t> room(NodeId n) const {
     return index_.room(tables_->signature_of(n), tables_->slot_of(n));
   }
+  // Whether a slice of `profile` is idle on the node or can be carved there.
+  bool OffersSlice(NodeId n, int profile) const;
   const NodeIndex& index() const { return index_; }
   const Tenancy& tenancy() const { return tenancy_; }
 
