@@ -79,12 +79,16 @@ class Applier {
     return absl::OkStatus();
   }
 
-  // Ends releasing pods and binds nominated ones.
+  // Ends releasing pods and binds nominated ones, on devices made ready for them.
   void Settle() {
     for (Workload& workload : spec_.workloads) {
+      std::erase_if(workload.pods,
+                    [](const Pod& pod) { return pod.phase == PodPhase::kReleasing; });
+    }
+    for (Workload& workload : spec_.workloads) {
       for (Pod& pod : workload.pods) {
-        if (pod.phase == PodPhase::kReleasing) pod.index = kNone;
         if (pod.phase != PodPhase::kNominated) continue;
+        MakeReady(pod);
         pod.phase = PodPhase::kRunning;
         pod.started = spec_.now;
         pod.expires.reset();
@@ -179,6 +183,64 @@ class Applier {
     for (const GpuSlice& slice : devices.slices) gpus.push_back(slice.gpu);
     for (int gpu : gpus) TESSERA_RETURN_IF_ERROR(FindGpu(node, gpu).status());
     return absl::OkStatus();
+  }
+
+  // Takes the devices of a nominated pod out of MIG mode, or carves its slice.
+  void MakeReady(const Pod& pod) {
+    const std::optional<NodeId> n = snapshot_.FindNode(pod.node);
+    if (!n) return;  // reported when the result is validated
+    std::vector<Gpu>& gpus = spec_.nodes[static_cast<size_t>(n->value())].gpus;
+    const auto exists = [&gpus](int g) { return g >= 0 && g < static_cast<int>(gpus.size()); };
+    const auto end_mig = [&](int g) {
+      if (!exists(g) || !gpus[static_cast<size_t>(g)].is_mig_enabled()) return;
+      gpus[static_cast<size_t>(g)].instances.clear();
+      gpus[static_cast<size_t>(g)].mig_enabled = false;
+    };
+    for (int g : pod.devices.gpus) end_mig(g);
+    for (const GpuShare& share : pod.devices.shares) end_mig(share.gpu);
+    for (const GpuSlice& slice : pod.devices.slices) {
+      if (exists(slice.gpu)) Carve(*n, slice, gpus[static_cast<size_t>(slice.gpu)]);
+    }
+  }
+
+  // Creates the instance of `slice` unless it exists; idle instances stay where
+  // they still fit beside it and those that are held.
+  void Carve(NodeId n, const GpuSlice& slice, Gpu& gpu) {
+    const GpuInstance wanted{slice.profile, slice.start};
+    if (std::ranges::find(gpu.instances, wanted) != gpu.instances.end()) return;
+    const MigTables& mig = snapshot_.mig(snapshot_.node_model(n));
+    LayoutKey key;
+    std::vector<GpuInstance> kept;
+    const auto keep = [&](const GpuInstance& instance) {
+      const std::optional<int> profile = mig.model().FindProfile(instance.profile);
+      if (!profile || !mig.CanPlace(key, *profile, instance.start)) return;
+      key = mig.Add(key, *profile, instance.start);
+      kept.push_back(instance);
+    };
+    const std::vector<GpuInstance> held = Held(snapshot_.node(n).name, slice.gpu);
+    for (const GpuInstance& instance : gpu.instances) {
+      if (std::ranges::find(held, instance) != held.end()) keep(instance);
+    }
+    keep(wanted);
+    for (const GpuInstance& instance : gpu.instances) {
+      if (std::ranges::find(held, instance) == held.end()) keep(instance);
+    }
+    gpu.instances = std::move(kept);
+    gpu.mig_enabled.reset();
+  }
+
+  // The instances of a GPU that running pods hold.
+  std::vector<GpuInstance> Held(const std::string& node, int gpu) const {
+    std::vector<GpuInstance> held;
+    for (const Workload& workload : spec_.workloads) {
+      for (const Pod& pod : workload.pods) {
+        if (pod.node != node || pod.phase != PodPhase::kRunning) continue;
+        for (const GpuSlice& slice : pod.devices.slices) {
+          if (slice.gpu == gpu) held.push_back({slice.profile, slice.start});
+        }
+      }
+    }
+    return held;
   }
 
   absl::StatusOr<Gpu*> FindGpu(const std::string& node, int gpu) {

@@ -13,6 +13,7 @@ class Asker {
  public:
   Asker(const ClusterState& state, PodSetId pod_set)
       : state_(state),
+        pod_set_(pod_set),
         set_(state.snapshot().pod_set(pod_set)),
         request_(state.snapshot().request_class(set_.request_class)) {}
 
@@ -35,7 +36,7 @@ class Asker {
         !state_.tenancy().NodeAccepts(n.value(), tenant(), isolation())) {
       return false;
     }
-    return set_.max_per_node == 0 || PodsOn(n) < set_.max_per_node;
+    return set_.max_per_node == 0 || state_.PodsOn(n, pod_set_) < set_.max_per_node;
   }
 
   bool GpuAccepts(NodeId n, int g) const {
@@ -47,13 +48,8 @@ class Asker {
  private:
   int tenant() const { return state_.snapshot().info(set_.workload).tenant; }
   Isolation isolation() const { return state_.snapshot().workload(set_.workload).isolation; }
-  int PodsOn(NodeId n) const {
-    int pods = 0;
-    for (int i = 0; i < set_.count; ++i) pods += state_.placement(set_.pod(i)).node == n ? 1 : 0;
-    return pods;
-  }
-
   const ClusterState& state_;
+  const PodSetId pod_set_;
   const PodSetInfo& set_;
   const RequestClass& request_;
 };

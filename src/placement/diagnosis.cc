@@ -118,11 +118,7 @@ class Census {
   }
 
   bool FullOfItsOwn(NodeId n) const {
-    int pods = 0;
-    for (int i = 0; i < set_.count; ++i) {
-      pods += state_.placement(set_.pod(i)).node == n ? 1 : 0;
-    }
-    return set_.max_per_node > 0 && pods >= set_.max_per_node;
+    return set_.max_per_node > 0 && state_.PodsOn(n, pod_set_) >= set_.max_per_node;
   }
 
   const ClusterState& state_;
@@ -206,6 +202,7 @@ PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlac
     case SearchOutcome::kPlaced:
     case SearchOutcome::kNoRoom:
     case SearchOutcome::kTopology:
+    case SearchOutcome::kRefused:
       break;
     case SearchOutcome::kDisagreement:
       pending.reason = PendingReason::kTopology;
@@ -219,6 +216,10 @@ PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlac
     case SearchOutcome::kDependency:
       pending.reason = PendingReason::kDependency;
       pending.text = "waits for the group named by `after`";
+      return pending;
+    case SearchOutcome::kAwaitsItsPlace:
+      pending.reason = PendingReason::kReleasing;
+      pending.text = "its minimum waits for the place that it is nominated to";
       return pending;
     case SearchOutcome::kBudgetExhausted:
       pending.reason = PendingReason::kBudgetExhausted;

@@ -17,7 +17,7 @@ class GangSearch {
         snapshot_(state.snapshot()),
         view_(state, w),
         find_(find),
-        excluded_models_(options.excluded_models),
+        account_(options.account),
         budget_(options.budget) {}
 
   GangPlacement PlaceMinimum() {
@@ -53,9 +53,11 @@ class GangSearch {
   // Runs `attempt`, and takes back what it placed if it fails.
   bool Undoably(TryRange attempt, NodeRange range) {
     const ClusterState::Mark mark = state_.GetMark();
+    const size_t charges = account_ != nullptr ? account_->GetMark() : 0;
     const size_t pods = placed_.size();
     if (attempt(range)) return true;
     state_.RollBack(mark);
+    if (account_ != nullptr) account_->RollBack(charges);
     placed_.resize(pods);
     return false;
   }
@@ -133,14 +135,25 @@ class GangSearch {
     return lacking <= 0 || Fail(SearchOutcome::kFailedPods, view_.set_id(g));
   }
 
+  // Where the account refuses the place found, other GPU models are tried: what
+  // a slice or device memory costs depends on the model.
   bool PlaceOne(int g, PodId p, NodeRange range) {
-    const PodSetId s = view_.set_id(g);
-    if (--budget_ < 0) return Fail(SearchOutcome::kBudgetExhausted, s);
-    const std::optional<PodPlacement> place = find_(state_, {s, range, excluded_models_});
-    if (!place) return Fail(SearchOutcome::kNoRoom, s);
-    state_.Place(p, *place);
-    placed_.push_back(p);
-    return true;
+    PodQuery query{view_.set_id(g), range, 0};
+    while (true) {
+      if (--budget_ < 0) return Fail(SearchOutcome::kBudgetExhausted, query.pod_set);
+      const std::optional<PodPlacement> place = find_(state_, query);
+      if (!place) {
+        const bool refused = query.excluded_models != 0;
+        return Fail(refused ? SearchOutcome::kRefused : SearchOutcome::kNoRoom, query.pod_set);
+      }
+      if (account_ == nullptr || account_->Charge(p, *place)) {
+        state_.Place(p, *place);
+        placed_.push_back(p);
+        return true;
+      }
+      if (place->gpus == 0) return Fail(SearchOutcome::kRefused, query.pod_set);
+      query.excluded_models |= uint64_t{1} << snapshot_.node_model(place->node).value();
+    }
   }
 
   // Places one more unit below `g`, whose minimum holds.
@@ -197,7 +210,7 @@ class GangSearch {
   const Snapshot& snapshot_;
   const GangView view_;
   const PodFinder find_;
-  const uint64_t excluded_models_;
+  Account* const account_;
   int64_t budget_;
   bool growing_ = false;
   bool wanted_more_ = false;

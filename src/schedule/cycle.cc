@@ -24,6 +24,40 @@ struct OrderByFunction {
   }
 };
 
+// Charges pods to a leaf queue.
+class LedgerAccount : public Account {
+ public:
+  LedgerAccount(const Snapshot& snapshot, MigCharge rule, QuotaLedger& ledger, QueueId leaf,
+                bool preemptible)
+      : snapshot_(snapshot), rule_(rule), ledger_(ledger), leaf_(leaf), preemptible_(preemptible) {}
+
+  bool Charge(PodId p, const PodPlacement& placement) override {
+    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+    const ResourceVector charge = ChargeOf(snapshot_, c, placement, rule_);
+    const std::optional<QuotaRefusal> refusal = ledger_.Check(leaf_, charge, preemptible_);
+    if (refusal) {
+      refusal_ = refusal;
+      return false;
+    }
+    ledger_.Charge(leaf_, charge, preemptible_);
+    return true;
+  }
+
+  size_t GetMark() const override { return ledger_.GetMark(); }
+  void RollBack(size_t mark) override { ledger_.RollBack(mark); }
+
+  // The last one.
+  const std::optional<QuotaRefusal>& refusal() const { return refusal_; }
+
+ private:
+  const Snapshot& snapshot_;
+  const MigCharge rule_;
+  QuotaLedger& ledger_;
+  const QueueId leaf_;
+  const bool preemptible_;
+  std::optional<QuotaRefusal> refusal_;
+};
+
 // A state, and the request classes of which it is known to take not one pod
 // more. A cycle only fills states, so what is hopeless stays so.
 struct Room {
@@ -47,7 +81,8 @@ class Cycle {
                {before}),
         now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
         jobs_(static_cast<size_t>(snapshot.queues().size())),
-        attempts_(static_cast<size_t>(snapshot.num_workloads())) {
+        attempts_(static_cast<size_t>(snapshot.num_workloads())),
+        is_reserved_(attempts_.size()) {
     now_.hopeless.resize(static_cast<size_t>(snapshot.num_request_classes()));
     if (!snapshot.releasing().empty()) {
       const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
@@ -65,11 +100,12 @@ class Cycle {
       CollectJobs([](GangStage) { return true; });
       ServeAll();
     } else {
-      CollectJobs([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
-      ServeAll();
-      growing_ = true;
-      CollectJobs([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
-      ServeAll();
+      // The greedy search for a gang may succeed on a fuller cluster where it
+      // failed before; a cycle ends when another round would change nothing.
+      for (bool progress = true; progress;) {
+        progress = ServeMinimums();
+        progress = ServeGrowth() || progress;
+      }
     }
     plan_.pending = ReportPending(now_.state, attempts_);
     return {std::move(plan_), std::move(shares_)};
@@ -80,6 +116,18 @@ class Cycle {
 
   QueueId LeafOf(WorkloadId w) const { return snapshot_.info(w).queue; }
   JobQueue& jobs(QueueId q) { return jobs_[static_cast<size_t>(q.value())]; }
+
+  bool ServeMinimums() {
+    growing_ = false;
+    CollectJobs([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
+    return ServeAll();
+  }
+
+  bool ServeGrowth() {
+    growing_ = true;
+    CollectJobs([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
+    return ServeAll();
+  }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload
   // or none; the others keep their reservation.
@@ -92,13 +140,18 @@ class Cycle {
       for (int p = info.first_pod; p < info.first_pod + info.num_pods; ++p) {
         if (snapshot_.pod_phase(PodId(p)) != PodPhase::kNominated) continue;
         const PodPlacement& placement = snapshot_.pod_placement(PodId(p));
-        free &= IsFree(now_.state, snapshot_.pod_set_of(PodId(p)), placement);
-        now_.state.Place(PodId(p), placement);
+        free = free && IsFree(now_.state, snapshot_.pod_set_of(PodId(p)), placement);
+        if (free) now_.state.Place(PodId(p), placement);
         pods.push_back(PodId(p));
       }
+      if (pods.empty()) continue;
       if (free && IsWhole(now_.state, WorkloadId(i))) {
         WriteBinds(now_.state, mark, pods, plan_.actions);
+        continue;
       }
+      now_.state.RollBack(mark);
+      for (PodId p : pods) now_.state.Reserve(p, snapshot_.pod_placement(p));
+      is_reserved_[static_cast<size_t>(i)] = true;
     }
     now_.state.Commit();
   }
@@ -186,13 +239,19 @@ class Cycle {
     return std::max(set.min_count - standing, 0);
   }
 
-  void ServeAll() {
+  // Tells whether anything was placed.
+  bool ServeAll() {
+    bool placed = false;
     for (QueueId q = order_.Next(); q.valid(); q = order_.Next()) {
       const WorkloadId w = jobs(q).top().workload;
       jobs(q).pop();
-      if (TryJob(w) && HasPlaceable(w)) Rejoin(w);
+      if (TryJob(w)) {
+        placed = true;
+        if (HasPlaceable(w)) Rejoin(w);
+      }
       RankQueue(q);
     }
+    return placed;
   }
 
   // A gang that just started or grew comes back for more.
@@ -201,61 +260,54 @@ class Cycle {
   }
 
   // Places the next unit of `w` if there is room and every queue permits it.
-  // GPU models on which the charge is refused are ruled out one after another:
-  // what a slice or device memory costs depends on the model.
   bool TryJob(WorkloadId w) {
     const bool whole = IsWhole(now_.state, w);
     const bool preemptible = snapshot_.workload(w).is_preemptible();
     std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
     if (!whole) {
+      // A cheap answer for a queue that is full.
       const auto refusal = ledger_.Check(LeafOf(w), LeastChargeBelow(w, 0), preemptible);
       if (refusal) return attempt = Attempt{{}, refusal}, false;
     }
-    std::optional<QuotaRefusal> refusal;
-    for (uint64_t excluded = 0;;) {
-      auto [room, found] = SearchRooms(w, whole, excluded);
-      if (!found.placed()) return attempt = Attempt{found, refusal}, false;
-      if (found.pods.empty()) return false;
-      const ResourceVector charge = ChargeAll(room->state, found.pods);
-      refusal = ledger_.Check(LeafOf(w), charge, preemptible);
-      if (!refusal) {
-        ledger_.Charge(LeafOf(w), charge, preemptible);
-        Accept(*room, found.pods);
-        return true;
-      }
-      const uint64_t more = DearModels(room->state, found.pods, refusal->resource) & ~excluded;
-      room->state.RollBack(0);
-      if (more == 0) return attempt = Attempt{found, refusal}, false;
-      excluded |= more;
+    LedgerAccount account(snapshot_, rules_.usage.mig_charge, ledger_, LeafOf(w), preemptible);
+    const auto [room, found] = SearchRooms(w, whole, account);
+    if (!found.placed()) {
+      const bool refused = found.outcome == SearchOutcome::kRefused;
+      return attempt = Attempt{found, refused ? account.refusal() : std::nullopt}, false;
     }
+    if (found.pods.empty()) return false;
+    if (room != &now_ && !whole) is_reserved_[static_cast<size_t>(w.value())] = true;
+    Accept(*room, found.pods);
+    ledger_.Commit();
+    return true;
   }
 
   // The first room that takes the next unit of `w`, now before later.
-  std::pair<Room*, GangPlacement> SearchRooms(WorkloadId w, bool whole, uint64_t excluded) {
+  std::pair<Room*, GangPlacement> SearchRooms(WorkloadId w, bool whole, Account& account) {
+    // What joins a gang that waits for its place waits, too.
+    const bool now_allowed = !is_reserved_[static_cast<size_t>(w.value())];
     std::vector<std::pair<Room*, PodFinder>> rooms;
     if (later_ && rules_.await_shared_gpu) {
-      rooms.emplace_back(&now_, FindOnSharedGpu);
+      if (now_allowed) rooms.emplace_back(&now_, FindOnSharedGpu);
       rooms.emplace_back(&*later_, FindOnSharedGpu);
     }
-    rooms.emplace_back(&now_, find_);
+    if (now_allowed) rooms.emplace_back(&now_, find_);
     if (later_) rooms.emplace_back(&*later_, find_);
-    GangPlacement found;
+    GangPlacement found{SearchOutcome::kAwaitsItsPlace, {}, PodSetId()};
     for (const auto& [room, find] : rooms) {
-      found = Search(*room, find, w, whole, excluded);
+      found = Search(*room, find, w, whole, account);
       if (found.placed()) return {room, found};
     }
     return {&now_, found};
   }
 
-  GangPlacement Search(Room& room, PodFinder find, WorkloadId w, bool whole, uint64_t excluded) {
+  GangPlacement Search(Room& room, PodFinder find, WorkloadId w, bool whole, Account& account) {
     const PodSetId hopeless = whole ? PodSetId() : FindHopeless(room, w, 0);
     if (hopeless.valid()) return {SearchOutcome::kNoRoom, {}, hopeless};
-    const GangOptions options{excluded, rules_.gang_budget};
+    const GangOptions options{&account, rules_.gang_budget};
     GangPlacement found = whole ? GrowGang(room.state, w, find, options)
                                 : PlaceGang(room.state, w, find, options);
-    if (found.outcome == SearchOutcome::kNoRoom && excluded == 0) {
-      NoteHopeless(room, found.stuck_at);
-    }
+    if (found.outcome == SearchOutcome::kNoRoom) NoteHopeless(room, found.stuck_at);
     return found;
   }
 
@@ -287,32 +339,6 @@ class Cycle {
     room.hopeless[static_cast<size_t>(set.request_class.value())] = true;
   }
 
-  ResourceVector ChargeOfPod(const ClusterState& state, PodId p) const {
-    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
-    return ChargeOf(snapshot_, c, state.placement(p), rules_.usage.mig_charge);
-  }
-
-  ResourceVector ChargeAll(const ClusterState& state, std::span<const PodId> pods) const {
-    ResourceVector sum;
-    for (PodId p : pods) sum += ChargeOfPod(state, p);
-    return sum;
-  }
-
-  // Models on which a pod costs more of `resource` than it might elsewhere.
-  uint64_t DearModels(const ClusterState& state, std::span<const PodId> pods,
-                      int resource) const {
-    uint64_t models = 0;
-    for (PodId p : pods) {
-      const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
-      const ModelId m = snapshot_.node_model(state.placement(p).node);
-      if (!m.valid() || state.placement(p).gpus == 0) continue;
-      if (ChargeOfPod(state, p)[resource] > Expected(set)[resource]) {
-        models |= uint64_t{1} << m.value();
-      }
-    }
-    return models;
-  }
-
   // Writes what was placed into the plan, and repeats it in the other state.
   void Accept(Room& room, std::span<const PodId> pods) {
     const bool nominate = &room != &now_;
@@ -324,7 +350,13 @@ class Cycle {
     Room* other = nominate ? &now_ : later_ ? &*later_ : nullptr;
     room.state.Commit();
     if (other == nullptr) return;
-    for (PodId p : pods) other->state.Place(p, room.state.placement(p));
+    for (PodId p : pods) {
+      if (nominate) {
+        other->state.Reserve(p, room.state.placement(p));
+      } else {
+        other->state.Place(p, room.state.placement(p));
+      }
+    }
     other->state.Commit();
   }
 
@@ -341,6 +373,8 @@ class Cycle {
   std::vector<ResourceVector> expected_;  // by request class
   std::vector<JobQueue> jobs_;            // by queue
   std::vector<std::optional<Attempt>> attempts_;  // by workload
+  // By workload: its minimum holds only by nominations.
+  std::vector<bool> is_reserved_;
   bool growing_ = false;
   Plan plan_;
 };

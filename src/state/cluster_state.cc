@@ -88,6 +88,18 @@ NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
   return slot == NodeIndex::kNone ? NodeId() : NodeId(nodes[static_cast<size_t>(slot)]);
 }
 
+int ClusterState::PodsOn(NodeId n, PodSetId s) const {
+  const PodSetInfo& set = snapshot().pod_set(s);
+  int pods = 0;
+  for (int i = 0; i < set.count; ++i) pods += placement(set.pod(i)).node == n ? 1 : 0;
+  for (size_t ghost = static_cast<size_t>(snapshot().num_pods()); ghost < placements_.size();
+       ++ghost) {
+    const PodId p(static_cast<int32_t>(ghost));
+    pods += placement(p).node == n && snapshot().pod_set_of(owner(p)) == s ? 1 : 0;
+  }
+  return pods;
+}
+
 bool ClusterState::OffersSlice(NodeId n, int profile) const {
   const std::span<const int64_t> row = room(n);
   const uint64_t used = static_cast<uint64_t>(row[row.size() - 2]);
@@ -113,12 +125,28 @@ void ClusterState::Place(PodId p, const PodPlacement& placement) {
   Refresh(placement.node, p, 1);
 }
 
+void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
+  bool waits = false;
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    waits |= NeedsMigChange(gpu_at(placement.node, std::countr_zero(rest)), placement);
+  }
+  if (!waits) return Place(p, placement);
+  Save(p, placement);
+  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
+    Block(p, gpu_at(placement.node, std::countr_zero(rest)));
+  }
+  placements_[at(p)] = placement;
+  CountTenant(p, placement, 1);
+  Refresh(placement.node, p, 1);
+}
+
 void ClusterState::Remove(PodId p) {
   const PodPlacement placement = placements_[at(p)];
   Save(p, placement);
   for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
     DropGpu(p, gpu_at(placement.node, std::countr_zero(rest)), placement);
   }
+  blocked_.erase(p);
   placements_[at(p)] = PodPlacement();
   CountTenant(p, placement, -1);
   Refresh(placement.node, p, -1);
@@ -164,14 +192,14 @@ void ClusterState::HoldGpu(PodId p, size_t gpu, const PodPlacement& placement) {
 
 void ClusterState::DropGpu(PodId p, size_t gpu, const PodPlacement& placement) {
   GpuState& state = gpus_[gpu];
-  if (placement.profile < 0) {
+  if (blocked_.contains(p)) {
+    --state.blocks;
+  } else if (placement.profile < 0) {
     if (placement.share > 0) {
       state.share -= placement.share;
     } else {
       --state.wholes;
     }
-  } else if (blocked_.erase(p) > 0) {
-    --state.blocks;
   } else {
     const NodeId n = placement.node;
     const MigTables& mig = snapshot().mig(snapshot().node_model(n));
@@ -197,11 +225,7 @@ void ClusterState::HoldSlice(PodId p, size_t gpu, const PodPlacement& placement)
   InstanceRow& row = rows_[gpu];
   const MigTables& mig = snapshot().mig(snapshot().node_model(placement.node));
   const int profile = placement.profile, start = placement.start;
-  if (!mig.CanPlace(state.busy, profile, start)) {
-    ++state.blocks;
-    blocked_.insert(p);
-    return;
-  }
+  if (!mig.CanPlace(state.busy, profile, start)) return Block(p, gpu);
   state.busy = mig.Add(state.busy, profile, start);
   state.busy_starts |= Bit(start);
   state.mig_enabled = true;
@@ -221,6 +245,20 @@ void ClusterState::HoldSlice(PodId p, size_t gpu, const PodPlacement& placement)
     }
   }
   state.exist_starts = kept;
+}
+
+void ClusterState::Block(PodId p, size_t gpu) {
+  ++gpus_[gpu].blocks;
+  blocked_.insert(p);
+}
+
+// Whether a pod at `placement` cannot start on the device as it is.
+bool ClusterState::NeedsMigChange(size_t gpu, const PodPlacement& placement) const {
+  const GpuState& state = gpus_[gpu];
+  if (placement.profile < 0) return state.mig_enabled;
+  const uint16_t idle = state.exist_starts & static_cast<uint16_t>(~state.busy_starts);
+  return (idle & Bit(placement.start)) == 0 ||
+         rows_[gpu][static_cast<size_t>(placement.start)] != placement.profile;
 }
 
 void ClusterState::CountTenant(PodId p, const PodPlacement& placement, int count) {

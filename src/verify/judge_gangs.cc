@@ -108,7 +108,7 @@ void JudgeAfter(const PlanReplay& replay, WorkloadId w, const std::vector<GangSt
     const int after = gang[i].after;
     if (after < 0 || standings[i].up == 0) continue;
     const GangStanding& base = standings[At(after)];
-    if (!standings[0].gained && base.lost == 0) continue;
+    if (!standings[i].gained && base.lost == 0) continue;
     const bool must_run = standings[i].gained_bound;
     if (must_run ? base.holds_started : base.holds) continue;
     violations.Add(-1, absl::StrCat("workload ", snapshot.workload(w).name, ": ",

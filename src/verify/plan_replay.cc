@@ -132,7 +132,7 @@ bool PlanReplay::MayStart(PodId p) {
 void PlanReplay::Place(PodId p, const std::string& node, const Devices& devices, bool now) {
   std::vector<std::string> problems;
   const std::optional<PodPlacement> target =
-      ResolveTarget(snapshot_, layouts_, p, node, devices, problems);
+      ResolveTarget(snapshot_, layouts_, p, node, devices, now, problems);
   if (target) {
     later_.Remove(p);
     const size_t so_far = problems.size();

@@ -10,11 +10,12 @@ namespace {
 class TargetResolver {
  public:
   TargetResolver(const Snapshot& snapshot, const PlanLayouts& layouts, PodId p, NodeId node,
-                 std::vector<std::string>& problems)
+                 bool now, std::vector<std::string>& problems)
       : snapshot_(snapshot),
         layouts_(layouts),
         request_(snapshot.request_class(snapshot.pod_set(snapshot.pod_set_of(p)).request_class)),
         node_(snapshot.node(node)),
+        now_(now),
         problems_(problems) {
     placement_.node = node;
   }
@@ -99,7 +100,11 @@ class TargetResolver {
     const Instance instance = {profile.value_or(0), slice.start};
     const std::string name = absl::StrCat(slice.profile, " at slice ", slice.start, " of GPU ",
                                           slice.gpu, " of ", node_.name);
-    if (!profile || !layouts_.at(placement_.node, slice.gpu).has(instance)) {
+    const MigTables& mig = snapshot_.mig(model());
+    const bool can_be_carved = profile && !now_ && MayChange(slice.gpu) &&
+                               mig.CanPlace(mig.empty(), *profile, slice.start);
+    if (!profile ||
+        (!can_be_carved && !layouts_.at(placement_.node, slice.gpu).has(instance))) {
       Report(absl::StrCat("there is no instance ", name));
       return false;
     }
@@ -112,12 +117,17 @@ class TargetResolver {
     return true;
   }
 
+  bool MayChange(int gpu) const {
+    return node_.gpus[static_cast<size_t>(gpu)].mig == MigMode::kDynamic;
+  }
+
   void JudgeGpus() {
     for (uint64_t rest = placement_.gpus; rest != 0; rest &= rest - 1) {
       const int g = std::countr_zero(rest);
       const std::string name = absl::StrCat("GPU ", g, " of ", node_.name);
       if (!node_.gpus[static_cast<size_t>(g)].healthy) Report(name + " is not healthy");
-      if (!request_.gpu.is_slice() && layouts_.at(placement_.node, g).mig_enabled) {
+      const bool in_mig_mode = layouts_.at(placement_.node, g).mig_enabled;
+      if (!request_.gpu.is_slice() && in_mig_mode && (now_ || !MayChange(g))) {
         Report(name + " is in MIG mode");
       }
     }
@@ -127,6 +137,7 @@ class TargetResolver {
   const PlanLayouts& layouts_;
   const RequestClass& request_;
   const Node& node_;
+  const bool now_;
   std::vector<std::string>& problems_;
   PodPlacement placement_;
 };
@@ -135,13 +146,13 @@ class TargetResolver {
 
 std::optional<PodPlacement> ResolveTarget(const Snapshot& snapshot, const PlanLayouts& layouts,
                                           PodId p, const std::string& node, const Devices& devices,
-                                          std::vector<std::string>& problems) {
+                                          bool now, std::vector<std::string>& problems) {
   const std::optional<NodeId> n = snapshot.FindNode(node);
   if (!n) {
     problems.push_back(absl::StrCat("no node is named \"", node, "\""));
     return std::nullopt;
   }
-  return TargetResolver(snapshot, layouts, p, *n, problems).Resolve(devices);
+  return TargetResolver(snapshot, layouts, p, *n, now, problems).Resolve(devices);
 }
 
 }  // namespace tessera

@@ -15,9 +15,11 @@ namespace tessera {
 // The place that `node` and `devices` name, and in `problems` why `p` must not be
 // there: the node refuses it, or the devices are missing, broken, in the wrong
 // mode, or not what it asks for. None if the names describe no place at all.
+// `now`: it starts at once. Else it may wait for a dynamic GPU to be switched or
+// carved, which cannot happen before the pods there have left.
 std::optional<PodPlacement> ResolveTarget(const Snapshot& snapshot, const PlanLayouts& layouts,
                                           PodId p, const std::string& node, const Devices& devices,
-                                          std::vector<std::string>& problems);
+                                          bool now, std::vector<std::string>& problems);
 
 }  // namespace tessera
 

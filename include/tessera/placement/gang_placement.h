@@ -18,9 +18,11 @@ enum class SearchOutcome {
   kPlaced,
   kNoRoom,           // some pod fits nowhere that is allowed
   kTopology,         // pods fit one by one, but no required domain takes them all
+  kRefused,          // the account does not permit what would fit
   kDisagreement,     // running pods lie in different domains of a required level
   kFailedPods,       // failed or releasing pods leave too few for the minimum
   kDependency,       // nothing may start before the group named by `after`
+  kAwaitsItsPlace,   // its minimum is nominated, and nothing joins it before
   kBudgetExhausted,  // the search ended undecided
 };
 
@@ -34,8 +36,22 @@ struct GangPlacement {
   bool placed() const { return outcome == SearchOutcome::kPlaced; }
 };
 
+// Whoever pays for what is placed. A search charges each pod as it places it, and
+// takes charges back with the pods.
+class Account {
+ public:
+  virtual ~Account() = default;
+
+  // Charges `p` at `placement`, or refuses and changes nothing. The same pod may
+  // be refused on one GPU model and not on another.
+  virtual bool Charge(PodId p, const PodPlacement& placement) = 0;
+
+  virtual size_t GetMark() const = 0;
+  virtual void RollBack(size_t mark) = 0;
+};
+
 struct GangOptions {
-  uint64_t excluded_models = 0;  // bit m: not on GPU model m
+  Account* account = nullptr;  // none: everything is permitted
   // Pods looked for, over all domains tried, before the search gives up.
   int64_t budget = 10000000;
 };

@@ -77,7 +77,7 @@ constexpr bool FitsWithin(const ResourceVector& a, const ResourceVector& b) {
 // A zero need is met even where `have` is negative.
 constexpr bool Satisfies(const ResourceVector& have, const ResourceVector& need) {
   bool fits = true;
-  for (int r = 0; r < kMaxResources; ++r) fits &= (need[r] <= 0) | (need[r] <= have[r]);
+  for (int r = 0; r < kMaxResources; ++r) fits &= need[r] <= 0 || need[r] <= have[r];
   return fits;
 }
 

@@ -54,6 +54,8 @@ class QuotaLedger {
   using Mark = size_t;
   Mark GetMark() const { return log_.size(); }
   void RollBack(Mark mark);
+  // Forgets how to undo what was booked so far.
+  void Commit() { log_.clear(); }
 
  private:
   struct Entry {

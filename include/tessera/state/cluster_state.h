@@ -78,6 +78,8 @@ class ClusterState {
   std::span<const int64_t> room(NodeId n) const {
     return index_.room(tables_->signature_of(n), tables_->slot_of(n));
   }
+  // Pods of `s` on the node, those that are leaving included. O(count + releasing).
+  int PodsOn(NodeId n, PodSetId s) const;
   // Whether a slice of `profile` is idle on the node or can be carved there.
   bool OffersSlice(NodeId n, int profile) const;
   const NodeIndex& index() const { return index_; }
@@ -93,11 +95,15 @@ class ClusterState {
 
   // --- Changes ------------------------------------------------------------
 
-  // Puts a pod that is nowhere at `placement`, which the caller has found free or
-  // wants reserved there regardless. A slice destroys idle instances in its way
+  // Puts a pod that is nowhere at `placement`, free or not. A slice destroys idle instances in its way
   // and is carved if it does not exist; a whole GPU or a fraction takes the
   // device out of MIG mode. O(GPUs of the node + levels).
   void Place(PodId p, const PodPlacement& placement);
+
+  // Puts a pod at a place that it waits for: as `Place`, but MIG modes and
+  // instances stay as they are. Devices that have to change before the pod can
+  // start take nothing more meanwhile.
+  void Reserve(PodId p, const PodPlacement& placement);
 
   // Takes a pod from where it is. Its instance stays, idle.
   void Remove(PodId p);
@@ -156,6 +162,8 @@ class ClusterState {
   void HoldGpu(PodId p, size_t gpu, const PodPlacement& placement);
   void DropGpu(PodId p, size_t gpu, const PodPlacement& placement);
   void HoldSlice(PodId p, size_t gpu, const PodPlacement& placement);
+  void Block(PodId p, size_t gpu);
+  bool NeedsMigChange(size_t gpu, const PodPlacement& placement) const;
   void DestroyIdle(size_t gpu);
   void CountTenant(PodId p, const PodPlacement& placement, int count);
   // Recomputes what the index knows of `n`, after `count` more pods like `p`

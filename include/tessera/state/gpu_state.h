@@ -20,7 +20,7 @@ using InstanceRow = std::array<int8_t, 16>;
 struct GpuState {
   int32_t share = 0;          // sum of the fractions held, 1/7000 device
   uint16_t wholes = 0;        // pods that hold all of it
-  uint16_t blocks = 0;        // slices nominated over one that is still busy
+  uint16_t blocks = 0;        // pods that wait for the device to change
   LayoutKey busy;             // of the held instances
   uint16_t busy_starts = 0;   // bit s: the instance at s is held
   uint16_t exist_starts = 0;  // bit s: an instance starts at s
