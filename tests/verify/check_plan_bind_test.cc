@@ -204,7 +204,7 @@ std::vector<PlanCase> DeviceCases() {
       {"NominateWholeInMigMode",
        Nominated(BindingWhole()),
        [](PlanScene& s) {
-         GpuOf(s, 0) = MakeMigGpu(MigMode::kDynamic, {{"7g.80gb", 0}});
+         GpuOf(s, 0) = MakeMigGpu(MigMode::kStatic, {{"7g.80gb", 0}});
        },
        {{0, "nominate w/s/0: GPU 0 of n1 is in MIG mode"}}},
   };

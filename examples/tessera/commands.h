@@ -1,0 +1,59 @@
+#ifndef TESSERA_EXAMPLES_TESSERA_COMMANDS_H_
+#define TESSERA_EXAMPLES_TESSERA_COMMANDS_H_
+
+// The sub-commands of the program `tessera`. Each prints its answer on standard
+// output and returns the exit code.
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "tessera/cluster/snapshot.h"
+#include "tessera/schedule/schedule.h"
+#include "tessera/verify/check_plan.h"
+
+namespace tessera::cli {
+
+// Exit codes; 2, wrong usage, is given by the command line parser.
+enum ExitCode { kPlanned = 0, kRejected = 1, kPlanFailed = 3 };
+
+struct PlanArguments {
+  std::string file;
+  std::string out;
+  std::string preset = "strict";
+  bool json = false;
+  bool mosaic = false;
+};
+int RunPlan(const PlanArguments& arguments);
+
+int RunExplain(const std::string& file, const std::string& workload, const std::string& preset);
+int RunShares(const std::string& file, const std::string& preset, bool json);
+int RunCheck(const std::string& file, const std::string& plan, const std::string& preset);
+int RunMig(const std::string& model, bool json);
+int RunImportOpenb(const std::string& nodes, const std::string& pods);
+
+// --- Shared by the commands ------------------------------------------------
+
+// The bytes of a file, or of standard input for "-".
+absl::StatusOr<std::string> ReadInput(const std::string& file);
+absl::StatusOr<Snapshot> ReadSnapshot(const std::string& file);
+
+// Prints `tessera: FILE: message` on standard error.
+int Reject(std::string_view file, const absl::Status& status);
+
+// A word on what takes long, on standard error, if that is a terminal.
+void Progress(std::string_view what);
+
+CycleResult RunPreset(const Snapshot& snapshot, const std::string& preset);
+CheckPlanOptions RefereeOptions(const std::string& preset);
+
+// The referees' findings on a cycle, one line each; empty: it is legal.
+std::string RefereeFindings(const Snapshot& snapshot, const CycleResult& cycle,
+                            const std::string& preset);
+
+// A table of all queues: quota, limit, demand, allocated, fair share.
+std::string SharesTable(const Snapshot& snapshot, const FairShares& shares);
+
+}  // namespace tessera::cli
+
+#endif  // TESSERA_EXAMPLES_TESSERA_COMMANDS_H_

@@ -1,0 +1,100 @@
+// The command line of tessera: questions to a cluster dump.
+//
+// Exit codes: 0 plan made, 1 input rejected, 2 wrong usage, 3 plan failed the
+// referee.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "examples/tessera/commands.h"
+#include "tessera/base/version.h"
+
+namespace {
+
+using namespace tessera::cli;  // NOLINT: this file only binds names to commands
+
+constexpr int kWrongUsage = 2;
+
+// What the options of all commands are read into.
+struct Options {
+  PlanArguments plan;
+  std::string file, other, workload, format = "text";
+  std::string preset = "strict";
+};
+
+void AddFile(CLI::App* command, std::string& file) {
+  command->add_option("FILE", file, "snapshot (tessera/v1 JSON), - for standard input")
+      ->required();
+}
+
+void AddPreset(CLI::App* command, std::string& preset) {
+  command->add_option("--preset", preset, "policy: strict (default) or kai")
+      ->check(CLI::IsMember({"strict", "kai"}));
+}
+
+void AddFormat(CLI::App* command, std::string& format) {
+  command->add_option("--format", format, "text (default) or json")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
+  CLI::App* plan = app.add_subcommand("plan", "plan one scheduling cycle");
+  AddFile(plan, o.plan.file);
+  AddPreset(plan, o.plan.preset);
+  AddFormat(plan, o.format);
+  plan->add_option("--out", o.plan.out, "also write the plan to this file");
+  plan->add_flag("--mosaic", o.plan.mosaic, "draw every GPU as it is after the plan");
+  plan->callback([&] {
+    o.plan.json = o.format == "json";
+    run = [&o] { return RunPlan(o.plan); };
+  });
+
+  CLI::App* explain = app.add_subcommand("explain", "why a workload is where it is, or waits");
+  AddFile(explain, o.file);
+  AddPreset(explain, o.preset);
+  explain->add_option("--workload", o.workload, "its name")->required();
+  explain->callback([&] { run = [&o] { return RunExplain(o.file, o.workload, o.preset); }; });
+
+  CLI::App* shares = app.add_subcommand("shares", "what each queue deserves and holds");
+  AddFile(shares, o.file);
+  AddPreset(shares, o.preset);
+  AddFormat(shares, o.format);
+  shares->callback(
+      [&] { run = [&o] { return RunShares(o.file, o.preset, o.format == "json"); }; });
+
+  CLI::App* check = app.add_subcommand("check", "referee a plan");
+  AddFile(check, o.file);
+  AddPreset(check, o.preset);
+  check->add_option("PLAN", o.other, "plan (tessera/v1 JSON)")->required();
+  check->callback([&] { run = [&o] { return RunCheck(o.file, o.other, o.preset); }; });
+
+  CLI::App* mig = app.add_subcommand("mig", "the MIG geometry of a GPU model");
+  mig->add_option("MODEL", o.file, "such as H100-80GB; left out, all are listed");
+  AddFormat(mig, o.format);
+  mig->callback([&] { run = [&o] { return RunMig(o.file, o.format == "json"); }; });
+
+  CLI::App* openb =
+      app.add_subcommand("import-openb", "Alibaba's openb trace as a snapshot, on standard output");
+  openb->add_option("NODES", o.file, "node list (CSV)")->required();
+  openb->add_option("PODS", o.other, "pod list (CSV)")->required();
+  openb->callback([&] { run = [&o] { return RunImportOpenb(o.file, o.other); }; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Who gets which GPU slice, and why.", "tessera");
+  app.set_version_flag("--version", std::string(tessera::Version()));
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 plan made, 1 input rejected, 2 wrong usage, 3 plan failed the referee.");
+  Options options;
+  std::function<int()> run;
+  AddCommands(app, options, run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  return run();
+}

@@ -1,0 +1,254 @@
+// `tessera plan`, `tessera check` and `tessera explain`.
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "examples/tessera/commands.h"
+#include "tessera/base/status.h"
+#include "tessera/io/mosaic.h"
+#include "tessera/io/plan_json.h"
+
+namespace tessera::cli {
+namespace {
+
+// Longer lists are summed up.
+constexpr size_t kMaxListed = 40;
+
+std::string DevicesText(const Devices& devices) {
+  std::vector<std::string> parts;
+  for (int gpu : devices.gpus) parts.push_back(absl::StrCat("GPU ", gpu));
+  for (const GpuShare& share : devices.shares) {
+    parts.push_back(absl::StrCat(100 * share.share / kGpuUnitsPerDevice, "% of GPU ", share.gpu));
+  }
+  for (const GpuSlice& slice : devices.slices) {
+    parts.push_back(
+        absl::StrCat(slice.profile, " at slice ", slice.start, " of GPU ", slice.gpu));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// What a plan does, in numbers and per workload.
+struct PlanSummary {
+  int bound = 0;
+  int nominated = 0;
+  int mig_operations = 0;
+  std::map<std::string, std::map<std::string, int>> pods_on;  // workload -> node -> pods
+};
+
+class Summarizer {
+ public:
+  explicit Summarizer(PlanSummary& summary) : summary_(summary) {}
+
+  void operator()(const BindAction& action) const {
+    ++summary_.bound;
+    ++summary_.pods_on[action.pod.workload][action.node];
+  }
+  void operator()(const NominateAction& action) const {
+    ++summary_.nominated;
+    ++summary_.pods_on[action.pod.workload][action.node];
+  }
+  void operator()(const CreateAction&) const { ++summary_.mig_operations; }
+  void operator()(const DestroyAction&) const { ++summary_.mig_operations; }
+  void operator()(const SetMigAction&) const { ++summary_.mig_operations; }
+  void operator()(const EvictAction&) const {}
+  void operator()(const MoveAction&) const {}
+
+ private:
+  PlanSummary& summary_;
+};
+
+PlanSummary Summarize(const Plan& plan) {
+  PlanSummary summary;
+  for (const Action& action : plan.actions) std::visit(Summarizer(summary), action);
+  return summary;
+}
+
+void PrintPlaced(const Snapshot& snapshot, const PlanSummary& summary) {
+  if (summary.pods_on.empty()) {
+    std::puts("\nNothing new is placed.");
+    return;
+  }
+  std::puts("\nPlaced");
+  if (summary.pods_on.size() > kMaxListed) {
+    std::map<std::string, int> per_queue;
+    for (const auto& [workload, nodes] : summary.pods_on) {
+      const Workload& w = snapshot.workload(*snapshot.FindWorkload(workload));
+      for (const auto& [node, pods] : nodes) per_queue[w.queue] += pods;
+    }
+    for (const auto& [queue, pods] : per_queue) {
+      std::printf("  %-20s %d pods\n", queue.c_str(), pods);
+    }
+    return;
+  }
+  for (const auto& [workload, nodes] : summary.pods_on) {
+    std::vector<std::string> places;
+    for (const auto& [node, pods] : nodes) {
+      places.push_back(absl::StrCat(pods, pods == 1 ? " pod on " : " pods on ", node));
+    }
+    const Workload& w = snapshot.workload(*snapshot.FindWorkload(workload));
+    std::printf("  %-20s %s (%s)\n", workload.c_str(), absl::StrJoin(places, ", ").c_str(),
+                w.queue.c_str());
+  }
+}
+
+void PrintPending(const Plan& plan) {
+  if (plan.pending.empty()) {
+    std::puts("\nEverything runs.");
+    return;
+  }
+  std::puts("\nNot complete");
+  std::map<std::string, int> by_reason;
+  for (const PendingWorkload& pending : plan.pending) {
+    ++by_reason[std::string(ToString(pending.reason))];
+  }
+  for (size_t i = 0; i < plan.pending.size() && i < kMaxListed; ++i) {
+    const PendingWorkload& pending = plan.pending[i];
+    std::printf("  %-20s %s%s: %s\n", pending.workload.c_str(),
+                pending.below_minimum ? "" : "(runs, could grow) ",
+                std::string(ToString(pending.reason)).c_str(), pending.text.c_str());
+  }
+  if (plan.pending.size() <= kMaxListed) return;
+  std::printf("  and %zu more; in all:\n", plan.pending.size() - kMaxListed);
+  for (const auto& [reason, count] : by_reason) {
+    std::printf("  %7d %s\n", count, reason.c_str());
+  }
+}
+
+void PrintPlan(const Snapshot& snapshot, const CycleResult& cycle) {
+  const PlanSummary summary = Summarize(cycle.plan);
+  int gpus = 0;
+  for (const Node& node : snapshot.spec().nodes) gpus += static_cast<int>(node.gpus.size());
+  std::printf(
+      "%d nodes, %d GPUs, %d workloads with %d pods: %d pods bound, %d nominated, %d MIG "
+      "operations, %zu workloads not complete\n",
+      snapshot.num_nodes(), gpus, snapshot.num_workloads(), snapshot.num_pods(), summary.bound,
+      summary.nominated, summary.mig_operations, cycle.plan.pending.size());
+  std::puts("\nShares before the plan (- is no limit)");
+  std::fputs(SharesTable(snapshot, cycle.shares).c_str(), stdout);
+  PrintPlaced(snapshot, summary);
+  PrintPending(cycle.plan);
+}
+
+int PrintMosaic(const Snapshot& snapshot, const Plan& plan) {
+  const absl::StatusOr<Snapshot> after = Apply(snapshot, plan);
+  if (!after.ok()) return Reject("the plan", after.status());
+  std::puts(
+      "\nEvery GPU after the plan: workload/pod set, <idle MIG instance>, (leaving), ?waiting, "
+      "... free");
+  std::fputs(DrawMosaic(*after).c_str(), stdout);
+  return kPlanned;
+}
+
+// Where the pods of a workload are after the plan, and by which action.
+class PodLister {
+ public:
+  explicit PodLister(const std::string& workload) : workload_(workload) {}
+
+  void operator()(const BindAction& a) const { Print(a.pod, "starts on", a.node, a.devices); }
+  void operator()(const NominateAction& a) const { Print(a.pod, "waits for", a.node, a.devices); }
+  void operator()(const MoveAction& a) const { Print(a.pod, "moves to", a.node, a.devices); }
+  void operator()(const EvictAction& a) const {
+    if (a.pod.workload == workload_) {
+      std::printf("  %s/%d is evicted (%s)\n", a.pod.pod_set.c_str(), a.pod.index,
+                  a.reason.c_str());
+    }
+  }
+  template <typename Other>
+  void operator()(const Other&) const {}
+
+ private:
+  void Print(const PodRef& pod, const char* what, const std::string& node,
+             const Devices& devices) const {
+    if (pod.workload != workload_) return;
+    const std::string text = DevicesText(devices);
+    std::printf("  %s/%d %s %s%s%s\n", pod.pod_set.c_str(), pod.index, what, node.c_str(),
+                text.empty() ? "" : ", ", text.c_str());
+  }
+
+  const std::string& workload_;
+};
+
+}  // namespace
+
+int RunPlan(const PlanArguments& arguments) {
+  const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(arguments.file);
+  if (!snapshot.ok()) return Reject(arguments.file, snapshot.status());
+  const CycleResult cycle = RunPreset(*snapshot, arguments.preset);
+  const std::string findings = RefereeFindings(*snapshot, cycle, arguments.preset);
+  if (!findings.empty()) {
+    std::fprintf(stderr, "tessera: the plan failed the referee:\n%s", findings.c_str());
+    return kPlanFailed;
+  }
+  const std::string json = WritePlan(cycle.plan);
+  if (!arguments.out.empty()) {
+    std::ofstream out(arguments.out, std::ios::binary);
+    out << json;
+    out.close();
+    if (!out) return Reject(arguments.out, absl::UnknownError("cannot be written"));
+  }
+  if (arguments.json) {
+    std::fputs(json.c_str(), stdout);
+    return kPlanned;
+  }
+  PrintPlan(*snapshot, cycle);
+  return arguments.mosaic ? PrintMosaic(*snapshot, cycle.plan) : static_cast<int>(kPlanned);
+}
+
+int RunCheck(const std::string& file, const std::string& plan_file, const std::string& preset) {
+  const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(file);
+  if (!snapshot.ok()) return Reject(file, snapshot.status());
+  const absl::StatusOr<std::string> text = ReadInput(plan_file);
+  if (!text.ok()) return Reject(plan_file, text.status());
+  const absl::StatusOr<Plan> plan = ParsePlan(*text);
+  if (!plan.ok()) return Reject(plan_file, plan.status());
+  const std::vector<PlanViolation> violations =
+      CheckPlan(*snapshot, *plan, RefereeOptions(preset));
+  for (const PlanViolation& v : violations) {
+    const std::string where = v.action < 0 ? "" : absl::StrCat("actions[", v.action, "]: ");
+    std::printf("%s%s\n", where.c_str(), v.text.c_str());
+  }
+  if (!violations.empty()) return kPlanFailed;
+  std::printf("the plan is legal: %zu actions, %zu workloads not complete\n",
+              plan->actions.size(), plan->pending.size());
+  return kPlanned;
+}
+
+int RunExplain(const std::string& file, const std::string& name, const std::string& preset) {
+  const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(file);
+  if (!snapshot.ok()) return Reject(file, snapshot.status());
+  const std::optional<WorkloadId> w = snapshot->FindWorkload(name);
+  if (!w) {
+    std::vector<std::string_view> known;
+    for (const Workload& other : snapshot->spec().workloads) known.push_back(other.name);
+    return Reject(file, absl::NotFoundError(absl::StrCat("no workload is named \"", name, "\"",
+                                                         DidYouMean(name, known))));
+  }
+  const Workload& workload = snapshot->workload(*w);
+  const CycleResult cycle = RunPreset(*snapshot, preset);
+  std::printf("%s: queue %s, priority %d, %s, tenant %s\n", name.c_str(), workload.queue.c_str(),
+              workload.priority, workload.is_preemptible() ? "preemptible" : "not preemptible",
+              workload.tenant_name().c_str());
+  for (const Pod& pod : workload.pods) {
+    if (pod.phase != PodPhase::kRunning) continue;
+    std::printf("  %s/%d runs on %s %s\n", pod.pod_set.c_str(), pod.index, pod.node.c_str(),
+                DevicesText(pod.devices).c_str());
+  }
+  for (const Action& action : cycle.plan.actions) std::visit(PodLister(name), action);
+  for (const PendingWorkload& pending : cycle.plan.pending) {
+    if (pending.workload != name) continue;
+    std::printf("%s, %s: %s\n", pending.below_minimum ? "pending" : "runs, but is not complete",
+                std::string(ToString(pending.reason)).c_str(), pending.text.c_str());
+    for (const auto& [label, count] : pending.counts) {
+      std::printf("  %7lld %s\n", static_cast<long long>(count), label.c_str());
+    }
+  }
+  std::puts("\nIts queue among all (- is no limit)");
+  std::fputs(SharesTable(*snapshot, cycle.shares).c_str(), stdout);
+  return kPlanned;
+}
+
+}  // namespace tessera::cli
