@@ -34,8 +34,7 @@ void PlaceAndUndo(benchmark::State& bench, PodFinder find, const GpuRequest& ask
     state.Place(p, *find(state, query));
     state.RollBack(0);
   }
-  bench.counters["state_bytes_per_gpu"] =
-      static_cast<double>(state.MemoryBytes()) / (8.0 * nodes);
+  bench.counters["state_bytes_per_gpu"] = static_cast<double>(state.MemoryBytes()) / (8.0 * nodes);
 }
 
 constexpr int64_t kHalf = kGpuUnitsPerDevice / 2;
@@ -43,10 +42,13 @@ constexpr int64_t kHalf = kGpuUnitsPerDevice / 2;
 #define TESSERA_SIZES ->RangeMultiplier(10)->Range(1000, 100000)->Unit(benchmark::kNanosecond)
 BENCHMARK_CAPTURE(PlaceAndUndo, pack_whole, FindPacked, GpuRequest::Whole(1)) TESSERA_SIZES;
 BENCHMARK_CAPTURE(PlaceAndUndo, pack_node, FindPacked, GpuRequest::Whole(8)) TESSERA_SIZES;
-BENCHMARK_CAPTURE(PlaceAndUndo, pack_fraction, FindPacked, GpuRequest::Fraction(kHalf)) TESSERA_SIZES;
-BENCHMARK_CAPTURE(PlaceAndUndo, pack_slice, FindPacked, GpuRequest::Profile("1g.10gb")) TESSERA_SIZES;
+BENCHMARK_CAPTURE(PlaceAndUndo, pack_fraction, FindPacked, GpuRequest::Fraction(kHalf))
+TESSERA_SIZES;
+BENCHMARK_CAPTURE(PlaceAndUndo, pack_slice, FindPacked, GpuRequest::Profile("1g.10gb"))
+TESSERA_SIZES;
 BENCHMARK_CAPTURE(PlaceAndUndo, spread_whole, FindSpread, GpuRequest::Whole(1)) TESSERA_SIZES;
-BENCHMARK_CAPTURE(PlaceAndUndo, spread_slice, FindSpread, GpuRequest::Profile("3g.40gb")) TESSERA_SIZES;
+BENCHMARK_CAPTURE(PlaceAndUndo, spread_slice, FindSpread, GpuRequest::Profile("3g.40gb"))
+TESSERA_SIZES;
 
 // 128 one-GPU pods that must share a rack of 16 nodes.
 void GangInRack(benchmark::State& bench) {

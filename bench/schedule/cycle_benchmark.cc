@@ -40,12 +40,8 @@ void Cycle(benchmark::State& bench) {
       tables->num_gpus();
   bench.counters["state_bytes_per_pod"] = sizeof(PodPlacement);
 }
-BENCHMARK(Cycle)
-    ->Args({1, 1})
-    ->Args({10, 1})
-    ->Args({100, 1})
-    ->Args({10, 10})
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(Cycle)->Args({1, 1})->Args({10, 1})->Args({100, 1})->Args({10, 10})->Unit(
+    benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tessera

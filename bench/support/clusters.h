@@ -22,12 +22,11 @@ inline SnapshotSpec H100Cluster(int nodes) {
     Node node;
     node.name = absl::StrFormat("node-%07d", i);
     node.topology["rack"] = absl::StrFormat("rack-%06d", i / 16);
-    node.capacity = {.cpu = 128 * kMillisPerCore,
-                     .memory = 2048 * kBytesPerGiB,
-                     .pods = 110,
-                     .extended = {}};
+    node.capacity = {
+        .cpu = 128 * kMillisPerCore, .memory = 2048 * kBytesPerGiB, .pods = 110, .extended = {}};
     node.gpu_model = "H100-80GB";
-    node.gpus.assign(8, Gpu{.healthy = true, .mig = MigMode::kDynamic, .mig_enabled = {}, .instances = {}});
+    node.gpus.assign(
+        8, Gpu{.healthy = true, .mig = MigMode::kDynamic, .mig_enabled = {}, .instances = {}});
     spec.nodes.push_back(std::move(node));
   }
   return spec;

@@ -41,8 +41,7 @@ void AppendQueue(const Snapshot& snapshot, const FairShares& shares, QueueId q,
   const QueueShare& share = shares.of(q);
   const DominantShare dominant =
       DominantShareOf(snapshot.resources(), share.allocated, shares.capacity);
-  std::string name =
-      std::string(static_cast<size_t>(2 * tree.depth(q)), ' ') + tree.queue(q).name;
+  std::string name = std::string(static_cast<size_t>(2 * tree.depth(q)), ' ') + tree.queue(q).name;
   for (int r = 0; r < snapshot.resources().size(); ++r) {
     if (!IsWorthARow(snapshot, shares, r)) continue;
     const auto amount = [&](int64_t value) { return Amount(snapshot.resources(), r, value); };
@@ -123,9 +122,8 @@ std::string RefereeFindings(const Snapshot& snapshot, const CycleResult& cycle,
 }
 
 std::string SharesTable(const Snapshot& snapshot, const FairShares& shares) {
-  std::string table = absl::StrFormat("  %-20s %-12s %9s %9s %10s %10s %10s\n", "queue",
-                                      "resource", "quota", "limit", "demand", "allocated",
-                                      "fair share");
+  std::string table = absl::StrFormat("  %-20s %-12s %9s %9s %10s %10s %10s\n", "queue", "resource",
+                                      "quota", "limit", "demand", "allocated", "fair share");
   for (QueueId q : snapshot.queues().children(QueueId())) {
     AppendQueue(snapshot, shares, q, table);
   }

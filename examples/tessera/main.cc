@@ -24,8 +24,7 @@ struct Options {
 };
 
 void AddFile(CLI::App* command, std::string& file) {
-  command->add_option("FILE", file, "snapshot (tessera/v1 JSON), - for standard input")
-      ->required();
+  command->add_option("FILE", file, "snapshot (tessera/v1 JSON), - for standard input")->required();
 }
 
 void AddPreset(CLI::App* command, std::string& preset) {
@@ -60,8 +59,7 @@ void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
   AddFile(shares, o.file);
   AddPreset(shares, o.preset);
   AddFormat(shares, o.format);
-  shares->callback(
-      [&] { run = [&o] { return RunShares(o.file, o.preset, o.format == "json"); }; });
+  shares->callback([&] { run = [&o] { return RunShares(o.file, o.preset, o.format == "json"); }; });
 
   CLI::App* check = app.add_subcommand("check", "referee a plan");
   AddFile(check, o.file);
@@ -87,7 +85,8 @@ int main(int argc, char** argv) {
   CLI::App app("Who gets which GPU slice, and why.", "tessera");
   app.set_version_flag("--version", std::string(tessera::Version()));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 plan made, 1 input rejected, 2 wrong usage, 3 plan failed the referee.");
+  app.footer(
+      "Exit codes: 0 plan made, 1 input rejected, 2 wrong usage, 3 plan failed the referee.");
   Options options;
   std::function<int()> run;
   AddCommands(app, options, run);

@@ -25,8 +25,7 @@ std::string DevicesText(const Devices& devices) {
     parts.push_back(absl::StrCat(100 * share.share / kGpuUnitsPerDevice, "% of GPU ", share.gpu));
   }
   for (const GpuSlice& slice : devices.slices) {
-    parts.push_back(
-        absl::StrCat(slice.profile, " at slice ", slice.start, " of GPU ", slice.gpu));
+    parts.push_back(absl::StrCat(slice.profile, " at slice ", slice.start, " of GPU ", slice.gpu));
   }
   return absl::StrJoin(parts, ", ");
 }
@@ -205,15 +204,14 @@ int RunCheck(const std::string& file, const std::string& plan_file, const std::s
   if (!text.ok()) return Reject(plan_file, text.status());
   const absl::StatusOr<Plan> plan = ParsePlan(*text);
   if (!plan.ok()) return Reject(plan_file, plan.status());
-  const std::vector<PlanViolation> violations =
-      CheckPlan(*snapshot, *plan, RefereeOptions(preset));
+  const std::vector<PlanViolation> violations = CheckPlan(*snapshot, *plan, RefereeOptions(preset));
   for (const PlanViolation& v : violations) {
     const std::string where = v.action < 0 ? "" : absl::StrCat("actions[", v.action, "]: ");
     std::printf("%s%s\n", where.c_str(), v.text.c_str());
   }
   if (!violations.empty()) return kPlanFailed;
-  std::printf("the plan is legal: %zu actions, %zu workloads not complete\n",
-              plan->actions.size(), plan->pending.size());
+  std::printf("the plan is legal: %zu actions, %zu workloads not complete\n", plan->actions.size(),
+              plan->pending.size());
   return kPlanned;
 }
 

@@ -24,9 +24,9 @@ void PrintModel(const GpuModel& model) {
   std::printf("  %-18s %5s %8s %7s %10s %4s  %-9s %s\n", "profile", "units", "compute", "memory",
               "", "max", "evidence", "starts");
   for (const MigProfile& p : model.profiles) {
-    std::printf("  %-18s %5d %8d %7d %10s %4d  %-9s %s\n", p.name.c_str(), p.size,
-                p.compute_slices, p.memory_slices, FormatBytes(p.memory_bytes).c_str(),
-                p.max_instances, p.evidence == Evidence::kConfirmed ? "confirmed" : "inferred",
+    std::printf("  %-18s %5d %8d %7d %10s %4d  %-9s %s\n", p.name.c_str(), p.size, p.compute_slices,
+                p.memory_slices, FormatBytes(p.memory_bytes).c_str(), p.max_instances,
+                p.evidence == Evidence::kConfirmed ? "confirmed" : "inferred",
                 absl::StrJoin(p.starts, " ").c_str());
   }
   std::puts("\nEach profile on the placement axis, at every legal start");
@@ -54,9 +54,8 @@ int RunShares(const std::string& file, const std::string& preset, bool json) {
   const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(file);
   if (!snapshot.ok()) return Reject(file, snapshot.status());
   const FairShares shares =
-      preset == "kai"
-          ? DivideFairShares(*snapshot, KaiCompatible().rules.usage, KaiDivision())
-          : DivideFairShares(*snapshot);
+      preset == "kai" ? DivideFairShares(*snapshot, KaiCompatible().rules.usage, KaiDivision())
+                      : DivideFairShares(*snapshot);
   if (json) {
     std::fputs(WriteShares(*snapshot, shares).c_str(), stdout);
   } else {
@@ -74,11 +73,10 @@ int RunMig(const std::string& name, bool json) {
       for (std::string_view one : known) std::printf("%s\n", std::string(one).c_str());
       return kPlanned;
     }
-    return Reject(name, absl::NotFoundError(absl::StrCat(
-                            "is not in the catalogue", DidYouMean(name, known),
-                            "; known are ", absl::StrJoin(known, ", ", [](auto* out, auto text) {
-                              out->append(text);
-                            }))));
+    return Reject(
+        name, absl::NotFoundError(absl::StrCat(
+                  "is not in the catalogue", DidYouMean(name, known), "; known are ",
+                  absl::StrJoin(known, ", ", [](auto* out, auto text) { out->append(text); }))));
   }
   if (json) {
     std::fputs(WriteMigModel(*model).c_str(), stdout);

@@ -211,10 +211,10 @@ absl::Status SnapshotBuilder::ResolveModel(NodeId n) {
       std::vector<std::string_view> known;
       for (const GpuModel& m : data_->spec.gpu_models) known.push_back(m.name);
       for (const GpuModel& m : GpuCatalogue()) known.push_back(m.name);
-      return InvalidAt(NodePath(n) + ".gpu_model",
-                       absl::StrCat("\"", node.gpu_model,
-                                    "\" is neither in the catalogue nor in gpu_models",
-                                    DidYouMean(node.gpu_model, known)));
+      return InvalidAt(
+          NodePath(n) + ".gpu_model",
+          absl::StrCat("\"", node.gpu_model, "\" is neither in the catalogue nor in gpu_models",
+                       DidYouMean(node.gpu_model, known)));
     }
     model = it->second;
   } else if (!node.gpus.empty()) {
@@ -255,8 +255,8 @@ absl::Status SnapshotBuilder::CheckGpus(NodeId n) const {
         for (const MigProfile& p : tables.model().profiles) known.push_back(p.name);
         return InvalidAt(
             absl::StrCat(path(), ".instances[", i, "].profile"),
-            absl::StrCat("a ", node.gpu_model, " has no profile \"", gpu.instances[i].profile,
-                         "\"", DidYouMean(gpu.instances[i].profile, known)));
+            absl::StrCat("a ", node.gpu_model, " has no profile \"", gpu.instances[i].profile, "\"",
+                         DidYouMean(gpu.instances[i].profile, known)));
       }
       instances.push_back({*profile, gpu.instances[i].start});
     }

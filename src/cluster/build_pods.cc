@@ -46,9 +46,8 @@ absl::StatusOr<PodId> SnapshotBuilder::FindEntry(WorkloadId w, size_t i) const {
     return InvalidAt(path() + ".index", absl::StrCat("is ", pod.index, ", but \"", pod.pod_set,
                                                      "\" has ", set.count, " pods"));
   }
-  return InvalidAt(path() + ".pod_set",
-                   absl::StrCat("the gang has no pod set \"", pod.pod_set, "\"",
-                                DidYouMean(pod.pod_set, known)));
+  return InvalidAt(path() + ".pod_set", absl::StrCat("the gang has no pod set \"", pod.pod_set,
+                                                     "\"", DidYouMean(pod.pod_set, known)));
 }
 
 // Resolves the pods of `w` and puts them in the order of their ids. A pod that
@@ -103,8 +102,7 @@ absl::Status SnapshotBuilder::PlacePod(WorkloadId w, const Pod& pod, int given, 
   const PodSetId s = data_->pod_set_of[at];
   const RequestClassId c = data_->pod_sets[static_cast<size_t>(s.value())].request_class;
   const RequestClass& request = data_->request_classes[static_cast<size_t>(c.value())];
-  TESSERA_ASSIGN_OR_RETURN(const PodPlacement placement,
-                           ResolveDevices(pod, request, *it, path));
+  TESSERA_ASSIGN_OR_RETURN(const PodPlacement placement, ResolveDevices(pod, request, *it, path));
   data_->pod_placements[at] = placement;
   if (pod.phase == PodPhase::kReleasing) data_->releasing.push_back({id, placement});
   return OccupyGpus(placement, request, pod.phase, path);
@@ -119,18 +117,18 @@ absl::StatusOr<PodPlacement> SnapshotBuilder::ResolveDevices(const Pod& pod,
   placement.node = node;
   const Devices& devices = pod.devices;
   const GpuRequest& gpu = request.gpu;
-  const std::string_view field = gpu.is_slice()                                  ? "slices"
+  const std::string_view field = gpu.is_slice()                            ? "slices"
                                  : gpu.is_shared() && devices.gpus.empty() ? "shares"
-                                                                                 : "gpus";
+                                                                           : "gpus";
   const std::string where = absl::StrCat(path, ".", std::string(field));
-  const size_t expected = gpu.is_slice()    ? devices.slices.size()
+  const size_t expected = gpu.is_slice()      ? devices.slices.size()
                           : field == "shares" ? devices.shares.size()
                                               : devices.gpus.size();
   const std::vector<int> named = GpusNamed(devices);
   if (named.size() != expected || named.size() != static_cast<size_t>(gpu.devices)) {
-    return InvalidAt(where, absl::StrCat("must name the ", gpu.devices,
-                                         " devices that the request asks for; the pod names ",
-                                         named.size()));
+    return InvalidAt(
+        where, absl::StrCat("must name the ", gpu.devices,
+                            " devices that the request asks for; the pod names ", named.size()));
   }
   for (size_t i = 0; i < named.size(); ++i) {
     const std::string entry = absl::StrCat(where, "[", i, "]");
@@ -147,8 +145,8 @@ absl::StatusOr<PodPlacement> SnapshotBuilder::ResolveDevices(const Pod& pod,
   const ModelId m = data_->node_models[static_cast<size_t>(node.value())];
   if (gpu.is_shared()) {
     const int64_t asked = FitModel(gpu, {}, m).share;
-    placement.share = static_cast<int32_t>(
-        devices.shares.empty() ? std::max<int64_t>(asked, 1) : devices.shares[0].share);
+    placement.share = static_cast<int32_t>(devices.shares.empty() ? std::max<int64_t>(asked, 1)
+                                                                  : devices.shares[0].share);
     for (size_t i = 0; i < devices.shares.size(); ++i) {
       const int64_t share = devices.shares[i].share;
       const std::string entry = absl::StrCat(where, "[", i, "].fraction");
@@ -203,9 +201,8 @@ absl::Status SnapshotBuilder::CheckPhysical(NodeId node, int gpu, const PodPlace
                                       " at slice ", placement.start));
 }
 
-absl::Status SnapshotBuilder::OccupyGpus(const PodPlacement& placement,
-                                         const RequestClass& request, PodPhase phase,
-                                         const std::string& path) {
+absl::Status SnapshotBuilder::OccupyGpus(const PodPlacement& placement, const RequestClass& request,
+                                         PodPhase phase, const std::string& path) {
   for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
     const int gpu = std::countr_zero(rest);
     if (phase != PodPhase::kNominated) {
@@ -218,8 +215,7 @@ absl::Status SnapshotBuilder::OccupyGpus(const PodPlacement& placement,
     if (placement.profile >= 0) {
       const ModelId m = data_->node_models[static_cast<size_t>(placement.node.value())];
       const GpuModel& model = data_->models[static_cast<size_t>(m.value())].model();
-      use.units =
-          UnitsOf(model.profiles[static_cast<size_t>(placement.profile)], placement.start);
+      use.units = UnitsOf(model.profiles[static_cast<size_t>(placement.profile)], placement.start);
     }
     const size_t at =
         static_cast<size_t>(first_gpu_[static_cast<size_t>(placement.node.value())] + gpu);
@@ -227,15 +223,16 @@ absl::Status SnapshotBuilder::OccupyGpus(const PodPlacement& placement,
       if (uses == &present_ && phase == PodPhase::kNominated) continue;
       if (uses == &coming_ && phase == PodPhase::kReleasing) continue;
       GpuUse& held = (*uses)[at];
-      const bool clash = held.kind != GpuUse::kFree &&
-                         (held.kind != use.kind || use.kind == GpuUse::kWhole ||
-                          (held.units & use.units) != 0);
+      const bool clash =
+          held.kind != GpuUse::kFree &&
+          (held.kind != use.kind || use.kind == GpuUse::kWhole || (held.units & use.units) != 0);
       if (clash) {
         const std::string& node =
             data_->spec.nodes[static_cast<size_t>(placement.node.value())].name;
-        return InvalidAt(path, absl::StrCat("GPU ", gpu, " of ", node, use.units != 0
-                                                ? ", or this slice of it, is already held"
-                                                : " is already held by another pod"));
+        return InvalidAt(path,
+                         absl::StrCat("GPU ", gpu, " of ", node,
+                                      use.units != 0 ? ", or this slice of it, is already held"
+                                                     : " is already held by another pod"));
       }
       held.kind = use.kind;
       held.units |= use.units;

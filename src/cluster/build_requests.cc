@@ -17,9 +17,9 @@ void Append(std::string& key, std::string_view text) {
 // Everything that makes two pod sets ask for the same thing.
 std::string ClassKey(const PodSet& set) {
   const GpuRequest& gpu = set.request.gpu;
-  std::string key = absl::StrCat(set.request.cpu, ",", set.request.memory, ",",
-                                 static_cast<int>(gpu.kind), ",", gpu.devices, ",", gpu.share,
-                                 ",", gpu.memory, ",", gpu.requirement.memory, ",");
+  std::string key =
+      absl::StrCat(set.request.cpu, ",", set.request.memory, ",", static_cast<int>(gpu.kind), ",",
+                   gpu.devices, ",", gpu.share, ",", gpu.memory, ",", gpu.requirement.memory, ",");
   absl::StrAppend(&key, gpu.requirement.compute_num, "/", gpu.requirement.compute_den, ";");
   Append(key, gpu.profile);
   for (const auto& [name, amount] : set.request.extended) {
@@ -110,16 +110,14 @@ absl::Status SnapshotBuilder::CheckGpuRequest(const GpuRequest& gpu,
     case GpuRequestKind::kProfile:
       if (!std::ranges::binary_search(profile_names_, gpu.profile)) {
         const std::vector<std::string_view> known(profile_names_.begin(), profile_names_.end());
-        return InvalidAt(path + ".mig", absl::StrCat("no GPU model has a profile \"",
-                                                     gpu.profile, "\"",
-                                                     DidYouMean(gpu.profile, known)));
+        return InvalidAt(path + ".mig", absl::StrCat("no GPU model has a profile \"", gpu.profile,
+                                                     "\"", DidYouMean(gpu.profile, known)));
       }
       break;
     case GpuRequestKind::kRequirement: {
       const SliceRequirement& need = gpu.requirement;
       if (need.memory < 0) return InvalidAt(path + ".slice.memory", "is negative");
-      if (need.compute_num < 0 || need.compute_den < 1 ||
-          need.compute_num > need.compute_den) {
+      if (need.compute_num < 0 || need.compute_den < 1 || need.compute_num > need.compute_den) {
         return InvalidAt(path + ".slice.compute", "is not a fraction from 0 to 1");
       }
       if (need.memory == 0 && need.compute_num == 0) {

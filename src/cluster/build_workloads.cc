@@ -22,17 +22,16 @@ int DepthOf(const PodGroup& group, int bound) {
 
 absl::Status CheckWorkload(const Workload& workload, const std::string& path) {
   const auto check = [&path](std::optional<int64_t> value, std::string_view field) {
-    return value.value_or(0) >= 0 ? absl::OkStatus()
-                                  : InvalidAt(absl::StrCat(path, ".", std::string(field)),
-                                              "is negative");
+    return value.value_or(0) >= 0
+               ? absl::OkStatus()
+               : InvalidAt(absl::StrCat(path, ".", std::string(field)), "is negative");
   };
   TESSERA_RETURN_IF_ERROR(check(workload.preemption_delay, "preemption_delay"));
   TESSERA_RETURN_IF_ERROR(check(workload.stale_grace, "stale_grace"));
   TESSERA_RETURN_IF_ERROR(check(workload.max_runtime, "max_runtime"));
   TESSERA_RETURN_IF_ERROR(check(workload.max_disrupted, "max_disrupted"));
   if (DepthOf(workload.gang, kMaxGangDepth) > kMaxGangDepth) {
-    return InvalidAt(path + ".gang",
-                     absl::StrCat("nests deeper than ", kMaxGangDepth, " groups"));
+    return InvalidAt(path + ".gang", absl::StrCat("nests deeper than ", kMaxGangDepth, " groups"));
   }
   return absl::OkStatus();
 }
@@ -55,8 +54,8 @@ absl::Status CheckChildren(const PodGroup& group, const std::string& path) {
                                        : absl::StrCat(path, ".groups[", i - sets, "].name");
     if (names[i].empty()) return InvalidAt(where, "is empty");
     if (!seen.insert(names[i]).second) {
-      return InvalidAt(where, absl::StrCat("\"", std::string(names[i]),
-                                           "\" is the name of a sibling"));
+      return InvalidAt(where,
+                       absl::StrCat("\"", std::string(names[i]), "\" is the name of a sibling"));
     }
   }
   return absl::OkStatus();
@@ -122,9 +121,9 @@ absl::Status SnapshotBuilder::ResolveWorkload(WorkloadId w) {
                                   DidYouMean(workload.queue, known)));
   }
   if (!data_->queues.is_leaf(*queue)) {
-    return InvalidAt(WorkloadPath(w) + ".queue",
-                     absl::StrCat("\"", workload.queue,
-                                  "\" has sub-queues; workloads run in leaves only"));
+    return InvalidAt(
+        WorkloadPath(w) + ".queue",
+        absl::StrCat("\"", workload.queue, "\" has sub-queues; workloads run in leaves only"));
   }
   TESSERA_RETURN_IF_ERROR(CheckWorkload(workload, WorkloadPath(w)));
   WorkloadInfo info;
@@ -152,12 +151,10 @@ absl::Status SnapshotBuilder::FlattenGang(WorkloadId w, WorkloadInfo& info) {
   data_->gang_nodes.emplace_back();
   for (size_t i = 0; i < queue.size(); ++i) {
     const Visit visit = queue[i];
-    TESSERA_RETURN_IF_ERROR(
-        AddGroupChildren(w, *visit.group, visit.path, info, visit.node));
+    TESSERA_RETURN_IF_ERROR(AddGroupChildren(w, *visit.group, visit.path, info, visit.node));
     const GangNode& self =
         data_->gang_nodes[static_cast<size_t>(info.first_gang_node + visit.node)];
-    const int first_group =
-        self.first_child + static_cast<int>(visit.group->pod_sets.size());
+    const int first_group = self.first_child + static_cast<int>(visit.group->pod_sets.size());
     for (size_t g = 0; g < visit.group->groups.size(); ++g) {
       queue.push_back({&visit.group->groups[g], absl::StrCat(visit.path, ".groups[", g, "]"),
                        first_group + static_cast<int>(g)});
@@ -188,8 +185,8 @@ absl::Status SnapshotBuilder::AddGroupChildren(WorkloadId w, const PodGroup& gro
                            ResolveLevel(group.topology.preferred, path, "topology.preferred"));
   node.first_child = static_cast<int>(data_->gang_nodes.size()) - info.first_gang_node;
   for (size_t i = 0; i < group.pod_sets.size(); ++i) {
-    TESSERA_RETURN_IF_ERROR(AddPodSet(w, group.pod_sets[i],
-                                      absl::StrCat(path, ".pod_sets[", i, "]"), info, self));
+    TESSERA_RETURN_IF_ERROR(
+        AddPodSet(w, group.pod_sets[i], absl::StrCat(path, ".pod_sets[", i, "]"), info, self));
   }
   for (size_t i = 0; i < group.groups.size(); ++i) {
     data_->gang_nodes.emplace_back().parent = self;
@@ -232,9 +229,8 @@ absl::Status SnapshotBuilder::LinkAfter(const PodGroup& group, const std::string
     if (after.empty()) continue;
     const auto it = std::ranges::find(names, after);
     if (it == names.end()) {
-      return InvalidAt(where(i),
-                       absl::StrCat("no sibling is named \"", after, "\"",
-                                    DidYouMean(after, names)));
+      return InvalidAt(
+          where(i), absl::StrCat("no sibling is named \"", after, "\"", DidYouMean(after, names)));
     }
     child(i).after = static_cast<int>(it - names.begin());
   }
@@ -298,11 +294,10 @@ absl::StatusOr<int> SnapshotBuilder::ResolveLevel(const std::string& name, std::
   if (name.empty()) return -1;
   const std::optional<int> level = data_->topology.FindLevel(name);
   if (level) return *level;
-  const std::vector<std::string_view> known(data_->spec.levels.begin(),
-                                            data_->spec.levels.end());
-  return InvalidAt(absl::StrCat(std::string(path), ".", std::string(field)),
-                   absl::StrCat("\"", name, "\" is not one of topology.levels",
-                                DidYouMean(name, known)));
+  const std::vector<std::string_view> known(data_->spec.levels.begin(), data_->spec.levels.end());
+  return InvalidAt(
+      absl::StrCat(std::string(path), ".", std::string(field)),
+      absl::StrCat("\"", name, "\" is not one of topology.levels", DidYouMean(name, known)));
 }
 
 }  // namespace tessera

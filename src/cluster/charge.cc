@@ -44,14 +44,13 @@ GpuCharge Charge(const GpuModel& model, const GpuRequest& request, int profile, 
 
 }  // namespace
 
-ResourceVector ChargeOf(const Snapshot& snapshot, RequestClassId c,
-                        const PodPlacement& placement, MigCharge rule) {
+ResourceVector ChargeOf(const Snapshot& snapshot, RequestClassId c, const PodPlacement& placement,
+                        MigCharge rule) {
   const RequestClass& request = snapshot.request_class(c);
   ResourceVector charge = request.need;
   if (placement.gpus == 0) return charge;
   const GpuModel& model = snapshot.model(snapshot.node_model(placement.node));
-  const GpuCharge gpu =
-      Charge(model, request.gpu, placement.profile, placement.share, rule);
+  const GpuCharge gpu = Charge(model, request.gpu, placement.profile, placement.share, rule);
   charge[kGpu] = gpu.gpu;
   charge[kGpuMemory] = gpu.memory;
   for (int r = kFirstNamedResource; r < snapshot.resources().size(); ++r) {

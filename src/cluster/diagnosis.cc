@@ -5,14 +5,20 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 14> kNames = {
-    "queue_limit",         "quota",
-    "no_matching_node",    "insufficient_gpus",
-    "insufficient_gpu_share", "insufficient_slices",
-    "insufficient_resources", "isolation",
-    "topology",            "gang",
-    "dependency",          "failed_pods",
-    "releasing",           "budget_exhausted"};
+constexpr std::array<std::string_view, 14> kNames = {"queue_limit",
+                                                     "quota",
+                                                     "no_matching_node",
+                                                     "insufficient_gpus",
+                                                     "insufficient_gpu_share",
+                                                     "insufficient_slices",
+                                                     "insufficient_resources",
+                                                     "isolation",
+                                                     "topology",
+                                                     "gang",
+                                                     "dependency",
+                                                     "failed_pods",
+                                                     "releasing",
+                                                     "budget_exhausted"};
 
 }  // namespace
 

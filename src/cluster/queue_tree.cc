@@ -35,10 +35,8 @@ absl::Status CheckAmounts(const ResourceAmounts& amounts, int64_t max, bool unli
 
 absl::Status CheckQueue(const Queue& queue, int given, const ResourceSpace& space) {
   if (queue.name.empty()) return InvalidAt(At(given, "name"), "is empty");
-  TESSERA_RETURN_IF_ERROR(
-      CheckAmounts(queue.quota, kMaxTotal, true, At(given, "quota"), space));
-  TESSERA_RETURN_IF_ERROR(
-      CheckAmounts(queue.limit, kMaxTotal, true, At(given, "limit"), space));
+  TESSERA_RETURN_IF_ERROR(CheckAmounts(queue.quota, kMaxTotal, true, At(given, "quota"), space));
+  TESSERA_RETURN_IF_ERROR(CheckAmounts(queue.limit, kMaxTotal, true, At(given, "limit"), space));
   TESSERA_RETURN_IF_ERROR(
       CheckAmounts(queue.weight, kMaxWeight, false, At(given, "weight"), space));
   for (const auto& [name, amount] : queue.usage) {
@@ -68,8 +66,7 @@ QueueId FirstOfCycle(std::span<const QueueId> parents, QueueId q) {
 
 }  // namespace
 
-absl::StatusOr<QueueTree> QueueTree::Create(std::vector<Queue> queues,
-                                            const ResourceSpace& space) {
+absl::StatusOr<QueueTree> QueueTree::Create(std::vector<Queue> queues, const ResourceSpace& space) {
   if (queues.empty()) {
     Queue only;
     only.name = "default";

@@ -15,8 +15,8 @@ constexpr int kBarWidth = 64;
 // One pod's part of a GPU.
 struct Tile {
   std::string label;
-  int32_t share = 0;     // fractions
-  int profile = -1;      // slices
+  int32_t share = 0;  // fractions
+  int profile = -1;   // slices
   int start = 0;
 };
 
@@ -40,8 +40,8 @@ void AddTile(const Snapshot& snapshot, PodId p, const PodPlacement& placement, P
   tile.profile = placement.profile;
   tile.start = placement.start;
   for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
-    tiles[static_cast<size_t>(placement.node.value())]
-         [static_cast<size_t>(std::countr_zero(rest))].push_back(tile);
+    tiles[static_cast<size_t>(placement.node.value())][static_cast<size_t>(std::countr_zero(rest))]
+        .push_back(tile);
   }
 }
 
@@ -140,13 +140,12 @@ std::string Where(const Snapshot& snapshot, NodeId n) {
   return where;
 }
 
-void DrawNode(const Snapshot& snapshot, NodeId n,
-              const std::vector<std::vector<Tile>>& tiles, std::string& picture) {
+void DrawNode(const Snapshot& snapshot, NodeId n, const std::vector<std::vector<Tile>>& tiles,
+              std::string& picture) {
   const Node& node = snapshot.node(n);
   const auto free = std::ranges::count_if(tiles, [](const auto& on_gpu) { return on_gpu.empty(); });
-  absl::StrAppend(&picture, node.name, " (", Where(snapshot, n), ")  ", free, " of ",
-                  tiles.size(), " GPUs without pods", node.schedulable ? "" : ", unschedulable",
-                  "\n");
+  absl::StrAppend(&picture, node.name, " (", Where(snapshot, n), ")  ", free, " of ", tiles.size(),
+                  " GPUs without pods", node.schedulable ? "" : ", unschedulable", "\n");
   for (size_t g = 0; g < tiles.size();) {
     const std::string bar = DrawGpu(snapshot, n, node.gpus[g], tiles[g]);
     size_t last = g;
@@ -154,8 +153,8 @@ void DrawNode(const Snapshot& snapshot, NodeId n,
            node.gpus[last + 1] == node.gpus[g]) {
       ++last;
     }
-    const std::string name = last > g ? absl::StrCat("gpu ", g, "-", last)
-                                      : absl::StrCat("gpu ", g);
+    const std::string name =
+        last > g ? absl::StrCat("gpu ", g, "-", last) : absl::StrCat("gpu ", g);
     absl::StrAppend(&picture, "  ", Cell(name, 10, ' '), bar, "\n");
     g = last + 1;
   }

@@ -47,12 +47,12 @@ std::string WriteShares(const Snapshot& snapshot, const FairShares& shares) {
         DominantShareOf(snapshot.resources(), shares.of(q).allocated, shares.capacity);
     const bool any = dominant.share > 0;
     const std::string& parent = snapshot.queues().queue(q).parent;
-    queues.push_back({{"name", snapshot.queues().queue(q).name},
-                      {"parent", parent.empty() ? Json() : Json(parent)},
-                      {"resources", std::move(resources)},
-                      {"dominant_resource",
-                       any ? Json(snapshot.resources().name(dominant.resource)) : Json()},
-                      {"dominant_share", dominant.share}});
+    queues.push_back(
+        {{"name", snapshot.queues().queue(q).name},
+         {"parent", parent.empty() ? Json() : Json(parent)},
+         {"resources", std::move(resources)},
+         {"dominant_resource", any ? Json(snapshot.resources().name(dominant.resource)) : Json()},
+         {"dominant_share", dominant.share}});
   }
   return Json{{"queues", std::move(queues)}}.dump(1) + "\n";
 }

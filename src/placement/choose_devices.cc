@@ -20,9 +20,8 @@ class Asker {
   const RequestClass& request() const { return request_; }
   ModelFit FitOn(NodeId n) const {
     const ModelId m = state_.snapshot().node_model(n);
-    return m.valid() && !request_.models.empty()
-               ? request_.models[static_cast<size_t>(m.value())]
-               : ModelFit{};
+    return m.valid() && !request_.models.empty() ? request_.models[static_cast<size_t>(m.value())]
+                                                 : ModelFit{};
   }
 
   // Amounts, tenants and the pod set's own bound; devices apart.
@@ -177,9 +176,9 @@ bool IsFree(const ClusterState& state, PodSetId pod_set, const PodPlacement& pla
     if (!asker.GpuAccepts(n, g)) return false;
     if (placement.profile >= 0) {
       const MigTables& mig = state.snapshot().mig(state.snapshot().node_model(n));
-      const bool exists = state.instances(n, g)[static_cast<size_t>(placement.start)] ==
-                              placement.profile &&
-                          ((gpu.busy_starts >> placement.start) & 1) == 0;
+      const bool exists =
+          state.instances(n, g)[static_cast<size_t>(placement.start)] == placement.profile &&
+          ((gpu.busy_starts >> placement.start) & 1) == 0;
       const bool carved = gpu.mig == MigMode::kDynamic &&
                           mig.CanPlace(gpu.busy, placement.profile, placement.start);
       if (!gpu.serves_slices() || !(exists || carved)) return false;

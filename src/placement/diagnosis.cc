@@ -73,8 +73,7 @@ class Census {
   std::array<int64_t, kNumCauses> Count() {
     for (size_t s = 0; s < tables_.signatures().size(); ++s) {
       const NodeSignature& signature = tables_.signatures()[s];
-      const int cause =
-          CauseOf(tables_.eligibility(set_.request_class, static_cast<int>(s)));
+      const int cause = CauseOf(tables_.eligibility(set_.request_class, static_cast<int>(s)));
       if (cause != kCauseRoom) {
         counts_[static_cast<size_t>(cause)] += static_cast<int64_t>(signature.nodes.size());
         continue;
@@ -140,8 +139,8 @@ std::string Summary(const NodeCensus& census) {
   for (const auto& [count, label] : parts) {
     texts.push_back(absl::StrCat(WithThousands(-count), " ", label));
   }
-  return absl::StrCat(WithThousands(census.nodes), census.nodes == 1 ? " node: " : " nodes: ",
-                      absl::StrJoin(texts, ", "));
+  return absl::StrCat(WithThousands(census.nodes),
+                      census.nodes == 1 ? " node: " : " nodes: ", absl::StrJoin(texts, ", "));
 }
 
 std::string PodSetName(const ClusterState& state, PodSetId s) {

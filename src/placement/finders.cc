@@ -9,9 +9,9 @@ namespace {
 // One walk over shelves: what a node must offer, and the shelves in order.
 struct Stage {
   std::optional<SliceSource> source = std::nullopt;
-  bool needs_share = false;   // of an opened GPU
-  int min_free = 0;           // shelves below cannot serve
-  int with_gpus = -1;         // 0: only nodes without GPUs, 1: only with, -1: both
+  bool needs_share = false;  // of an opened GPU
+  int min_free = 0;          // shelves below cannot serve
+  int with_gpus = -1;        // 0: only nodes without GPUs, 1: only with, -1: both
 };
 
 // The stages of a request, packing; spreading walks them in another order.
@@ -101,8 +101,7 @@ class Walk {
       profile = fit.profile;
       if (stage.needs_share) need_[width_ - 1] = fit.share;
     }
-    return state_.FindNode(s, shelf, range, std::span(need_).first(width_), stage.source,
-                           profile);
+    return state_.FindNode(s, shelf, range, std::span(need_).first(width_), stage.source, profile);
   }
 
   const ClusterState& state_;

@@ -186,9 +186,8 @@ class GangSearch {
     for (int c = view_.first_child(g); c < view_.end_child(g); ++c) {
       if (view_.at(c).after < 0) children.push_back(c);
     }
-    std::ranges::stable_sort(children, {}, [this](int c) {
-      return std::pair(!view_.Holds(c), -view_.Difficulty(c));
-    });
+    std::ranges::stable_sort(
+        children, {}, [this](int c) { return std::pair(!view_.Holds(c), -view_.Difficulty(c)); });
     return children;
   }
 

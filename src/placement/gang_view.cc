@@ -86,9 +86,18 @@ int GangView::Difficulty(int g) const {
     for (int c = first_child(g); c < end_child(g); ++c) hardest = std::max(hardest, Difficulty(c));
     return hardest;
   }
-  if (gpu(g).kind == GpuRequestKind::kWhole) return 2 + gpu(g).devices;
-  if (gpu(g).is_slice()) return 2;
-  return gpu(g).is_shared() ? 1 : 0;
+  // Bands wide enough for the number of devices and the size of a slice.
+  constexpr int kFractionBand = 1, kSliceBand = 2, kWholeBand = kSliceBand + 64;
+  if (gpu(g).kind == GpuRequestKind::kWhole) return kWholeBand + gpu(g).devices;
+  if (!gpu(g).is_slice()) return gpu(g).is_shared() ? kFractionBand : 0;
+  int largest = 0;
+  const std::vector<ModelFit>& models = snapshot_.request_class(set(g).request_class).models;
+  for (size_t m = 0; m < models.size(); ++m) {
+    if (!models[m].fits) continue;
+    const GpuModel& model = snapshot_.model(ModelId(static_cast<int32_t>(m)));
+    largest = std::max(largest, model.profiles[static_cast<size_t>(models[m].profile)].size);
+  }
+  return kSliceBand + largest;
 }
 
 }  // namespace tessera

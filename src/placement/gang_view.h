@@ -24,9 +24,7 @@ class GangView {
   const GangNode& at(int g) const { return gang_[static_cast<size_t>(g)]; }
   PodSetId set_id(int g) const { return PodSetId(info_.first_pod_set + at(g).pod_set); }
   const PodSetInfo& set(int g) const { return snapshot_.pod_set(set_id(g)); }
-  const GpuRequest& gpu(int g) const {
-    return snapshot_.request_class(set(g).request_class).gpu;
-  }
+  const GpuRequest& gpu(int g) const { return snapshot_.request_class(set(g).request_class).gpu; }
   int first_child(int g) const { return at(g).first_child; }
   int end_child(int g) const { return at(g).first_child + at(g).num_children; }
   PodSetId FirstSet(int g) const;
@@ -41,7 +39,7 @@ class GangView {
   NodeRange Occupied(int g) const;
   // Whole GPUs that the minimum below `g` lacks at least; a bound.
   int64_t GpusLacking(int g) const;
-  // Whole GPUs before slices, fractions, and no GPU; more of them first.
+  // Whole GPUs before slices, fractions, and no GPU; more and larger ones first.
   int Difficulty(int g) const;
 
  private:

@@ -75,9 +75,20 @@ bool ReadExponent(std::string_view& text, Decimal& decimal) {
 // The multiplier of a suffix as (binary power, decimal power), or false.
 bool ReadSuffix(std::string_view text, int& binary, int& decimal) {
   static constexpr std::array<std::pair<std::string_view, std::pair<int, int>>, 14> kSuffixes = {{
-      {"", {0, 0}},    {"m", {0, -3}}, {"k", {0, 3}},   {"M", {0, 6}},   {"G", {0, 9}},
-      {"T", {0, 12}},  {"P", {0, 15}}, {"E", {0, 18}},  {"Ki", {10, 0}}, {"Mi", {20, 0}},
-      {"Gi", {30, 0}}, {"Ti", {40, 0}}, {"Pi", {50, 0}}, {"Ei", {60, 0}},
+      {"", {0, 0}},
+      {"m", {0, -3}},
+      {"k", {0, 3}},
+      {"M", {0, 6}},
+      {"G", {0, 9}},
+      {"T", {0, 12}},
+      {"P", {0, 15}},
+      {"E", {0, 18}},
+      {"Ki", {10, 0}},
+      {"Mi", {20, 0}},
+      {"Gi", {30, 0}},
+      {"Ti", {40, 0}},
+      {"Pi", {50, 0}},
+      {"Ei", {60, 0}},
   }};
   for (const auto& [name, powers] : kSuffixes) {
     if (name != text) continue;
@@ -89,8 +100,8 @@ bool ReadSuffix(std::string_view text, int& binary, int& decimal) {
 }
 
 absl::Status TooLarge(std::string_view text) {
-  return absl::InvalidArgumentError(absl::StrCat("quantity \"", std::string(text),
-                                                 "\" is too large"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("quantity \"", std::string(text), "\" is too large"));
 }
 
 // mantissa x 10^exponent x factor, rounded. The quotient and the remainder of
@@ -106,12 +117,12 @@ absl::StatusOr<int64_t> Scale(const Decimal& d, absl::uint128 factor, Rounding r
     if (unit > max || d.mantissa > max / unit) return TooLarge(text);
     const absl::uint128 value = d.mantissa * unit;
     if (d.exponent > 16 && value > max / PowerOfTen(d.exponent - 16)) return TooLarge(text);
-    return static_cast<int64_t>(
-        value * (d.exponent > 16 ? PowerOfTen(d.exponent - 16) : absl::uint128{1}));
+    return static_cast<int64_t>(value *
+                                (d.exponent > 16 ? PowerOfTen(d.exponent - 16) : absl::uint128{1}));
   }
   if (-d.exponent > kMaxDecimals) {
-    return absl::InvalidArgumentError(absl::StrCat("quantity \"", std::string(text),
-                                                   "\" has more than 18 decimal places"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("quantity \"", std::string(text), "\" has more than 18 decimal places"));
   }
   const absl::uint128 power = PowerOfTen(-d.exponent);
   const absl::uint128 whole = d.mantissa / power;

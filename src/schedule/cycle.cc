@@ -89,8 +89,7 @@ class Cycle {
       later_ = Room{ClusterState(tables_, initial), now_.hopeless};
     }
     for (int c = 0; c < snapshot.num_request_classes(); ++c) {
-      expected_.push_back(
-          ExpectedCharge(snapshot, RequestClassId(c), rules.usage.mig_charge));
+      expected_.push_back(ExpectedCharge(snapshot, RequestClassId(c), rules.usage.mig_charge));
     }
   }
 
@@ -190,8 +189,8 @@ class Cycle {
   }
 
   void RankQueue(QueueId q) {
-    order_.SetJob(q, jobs(q).empty() ? std::nullopt
-                                     : std::optional(LeastCharge(jobs(q).top().workload)));
+    order_.SetJob(
+        q, jobs(q).empty() ? std::nullopt : std::optional(LeastCharge(jobs(q).top().workload)));
   }
 
   // What the next unit of `w` charges at least.
@@ -232,8 +231,7 @@ class Cycle {
     int standing = 0;
     for (int i = 0; i < set.count; ++i) {
       const PodId p = set.pod(i);
-      const bool counts =
-          now_.state.is_placed(p) || snapshot_.pod_phase(p) == PodPhase::kSucceeded;
+      const bool counts = now_.state.is_placed(p) || snapshot_.pod_phase(p) == PodPhase::kSucceeded;
       standing += counts ? 1 : 0;
     }
     return std::max(set.min_count - standing, 0);
@@ -305,8 +303,8 @@ class Cycle {
     const PodSetId hopeless = whole ? PodSetId() : FindHopeless(room, w, 0);
     if (hopeless.valid()) return {SearchOutcome::kNoRoom, {}, hopeless};
     const GangOptions options{&account, rules_.gang_budget};
-    GangPlacement found = whole ? GrowGang(room.state, w, find, options)
-                                : PlaceGang(room.state, w, find, options);
+    GangPlacement found =
+        whole ? GrowGang(room.state, w, find, options) : PlaceGang(room.state, w, find, options);
     if (found.outcome == SearchOutcome::kNoRoom) NoteHopeless(room, found.stuck_at);
     return found;
   }
@@ -368,10 +366,10 @@ class Cycle {
   FairShares shares_;
   QuotaLedger ledger_;
   ServiceOrder<OrderByFunction> order_;
-  Room now_;                   // releasing pods still hold their places
-  std::optional<Room> later_;  // they are gone
-  std::vector<ResourceVector> expected_;  // by request class
-  std::vector<JobQueue> jobs_;            // by queue
+  Room now_;                                      // releasing pods still hold their places
+  std::optional<Room> later_;                     // they are gone
+  std::vector<ResourceVector> expected_;          // by request class
+  std::vector<JobQueue> jobs_;                    // by queue
   std::vector<std::optional<Attempt>> attempts_;  // by workload
   // By workload: its minimum holds only by nominations.
   std::vector<bool> is_reserved_;

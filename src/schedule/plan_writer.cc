@@ -14,8 +14,7 @@ void WriteMigChange(const Snapshot& snapshot, const MigChange& change,
   };
   for (size_t s = 0; s < change.before.size(); ++s) {
     if (change.before[s] < 0 || change.before[s] == change.after[s]) continue;
-    actions.push_back(
-        DestroyAction{node, change.gpu, name(change.before[s]), static_cast<int>(s)});
+    actions.push_back(DestroyAction{node, change.gpu, name(change.before[s]), static_cast<int>(s)});
   }
   if (change.enabled_before != change.enabled_after) {
     actions.push_back(SetMigAction{node, change.gpu, change.enabled_after});

@@ -66,8 +66,8 @@ Vessel SurplusVessel(const Division& division, const Claim& claim, std::span<con
 }
 
 // Divides what is left of `resources` by priority, then among weight 0.
-void GrantSurplus(const Division& division, std::span<Claim> claims,
-                  std::span<const int> resources, ResourceVector& left) {
+void GrantSurplus(const Division& division, std::span<Claim> claims, std::span<const int> resources,
+                  ResourceVector& left) {
   std::map<int, std::vector<Claim*>, std::greater<>> buckets;
   for (Claim& claim : claims) buckets[claim.priority].push_back(&claim);
   const auto fill = [&](std::span<Claim* const> bucket, bool weighted) {

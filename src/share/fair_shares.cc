@@ -7,8 +7,8 @@
 namespace tessera {
 
 FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resources,
-                            const ResourceVector& capacity,
-                            const std::vector<QueueUsage>& usage, DivideFunction divide) {
+                            const ResourceVector& capacity, const std::vector<QueueUsage>& usage,
+                            DivideFunction divide) {
   FairShares result;
   result.capacity = capacity;
   result.queues.resize(static_cast<size_t>(tree.size()));

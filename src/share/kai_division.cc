@@ -12,8 +12,8 @@ namespace {
 // One queue's way through the division of one resource.
 struct KaiClaim {
   Claim* claim = nullptr;
-  int64_t open = 0;       // requestable and not granted yet
-  Fraction part{0, 1};    // of a unit that the last round rounded away
+  int64_t open = 0;     // requestable and not granted yet
+  Fraction part{0, 1};  // of a unit that the last round rounded away
 };
 
 // The part of a resource that rounding down keeps whole.

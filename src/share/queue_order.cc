@@ -58,9 +58,8 @@ bool KaiOverUsed(const QueueStanding& q) {
 }
 
 bool KaiStarved(const QueueStanding& q) {
-  return std::ranges::all_of(kKaiResources, [&q](int r) {
-    return (*q.allocated)[r] + (*q.job)[r] <= (*q.quota)[r];
-  });
+  return std::ranges::all_of(
+      kKaiResources, [&q](int r) { return (*q.allocated)[r] + (*q.job)[r] <= (*q.quota)[r]; });
 }
 
 bool KaiUsesWithoutShare(const QueueStanding& q) {
@@ -76,8 +75,8 @@ Fraction KaiShare(const QueueOrderContext& context, const QueueStanding& q, bool
     const int64_t held = (*q.allocated)[r] + (with_job ? (*q.job)[r] : 0);
     int64_t share = Allocatable(q, r);
     if (share == kUnlimited) share = context.capacity[r];
-    const Fraction part = share > 0 ? Fraction{held, share}
-                                    : Fraction{absl::int128{held} * kNoSharePenalty, 1};
+    const Fraction part =
+        share > 0 ? Fraction{held, share} : Fraction{absl::int128{held} * kNoSharePenalty, 1};
     if (Compare(part, dominant) > 0) dominant = part;
   }
   return dominant;

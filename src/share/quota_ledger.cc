@@ -37,8 +37,8 @@ void QuotaLedger::Charge(QueueId q, const ResourceVector& charge, bool preemptib
 absl::Status QuotaLedger::Release(QueueId q, const ResourceVector& charge, bool preemptible) {
   const ResourceVector& held = preemptible ? allocated(q) : non_preemptible(q);
   if (!FitsWithin(charge, held)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "queue \"", tree_->queue(q).name, "\" does not hold what is to be released"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("queue \"", tree_->queue(q).name, "\" does not hold what is to be released"));
   }
   Book(q, charge, preemptible, -1);
   log_.push_back({q, charge, preemptible, -1});

@@ -15,8 +15,7 @@ std::vector<QueueUsage> MeasureUsage(const Snapshot& snapshot, const UsagePolicy
       if (phase == PodPhase::kPending || (nominated && !policy.honour_nominations)) ++pending;
       if (phase != PodPhase::kRunning && !(nominated && policy.honour_nominations)) continue;
       const ResourceVector charge = ChargeOf(snapshot, set.request_class,
-                                             snapshot.pod_placement(set.pod(i)),
-                                             policy.mig_charge);
+                                             snapshot.pod_placement(set.pod(i)), policy.mig_charge);
       queue.allocated += charge;
       queue.demand += charge;
       if (!preemptible) queue.non_preemptible += charge;

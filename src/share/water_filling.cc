@@ -40,8 +40,7 @@ int64_t ScaledLevel(const Fraction& f, int shift) {
 // The state of one filling: levels on the common scale, resources still open.
 class Filling {
  public:
-  Filling(std::vector<Vessel>& vessels, ResourceVector& total)
-      : vessels_(vessels), total_(total) {
+  Filling(std::vector<Vessel>& vessels, ResourceVector& total) : vessels_(vessels), total_(total) {
     Fraction highest{0, 1};
     for (const Vessel& vessel : vessels) {
       if (Compare(vessel.full_at, highest) > 0) highest = vessel.full_at;
@@ -52,8 +51,8 @@ class Filling {
       top_ = std::max(top_, full_at_.back());
     }
     for (int r = 0; r < kMaxResources; ++r) {
-      const bool wanted = std::ranges::any_of(
-          vessels, [r](const Vessel& vessel) { return vessel.room[r] > 0; });
+      const bool wanted =
+          std::ranges::any_of(vessels, [r](const Vessel& vessel) { return vessel.room[r] > 0; });
       if (wanted) open_.push_back(r);
     }
   }
@@ -116,17 +115,15 @@ class Filling {
       total_[r] -= taken;
       if (taken < vessels_[i].room[r]) thirsty.push_back(i);
     }
-    std::ranges::stable_sort(thirsty, [&rests](size_t a, size_t b) {
-      return Compare(rests[a], rests[b]) > 0;
-    });
+    std::ranges::stable_sort(
+        thirsty, [&rests](size_t a, size_t b) { return Compare(rests[a], rests[b]) > 0; });
     while (total_[r] > 0 && !thirsty.empty()) {
       const int64_t count = static_cast<int64_t>(thirsty.size());
       const int64_t each = std::max<int64_t>(total_[r] / count, 1);
       std::vector<size_t> next;
       for (size_t i : thirsty) {
         Vessel& vessel = vessels_[i];
-        const int64_t extra =
-            std::min({each, total_[r], vessel.room[r] - vessel.filled[r]});
+        const int64_t extra = std::min({each, total_[r], vessel.room[r] - vessel.filled[r]});
         vessel.filled[r] += extra;
         total_[r] -= extra;
         if (vessel.filled[r] < vessel.room[r]) next.push_back(i);

@@ -16,7 +16,7 @@ namespace tessera {
 // has taken all of it. In between it takes each resource in proportion.
 struct Vessel {
   ResourceVector room;
-  Fraction full_at;  // > 0 if any room
+  Fraction full_at;       // > 0 if any room
   ResourceVector filled;  // out
 };
 

@@ -70,8 +70,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
 NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
                               std::span<const int64_t> need, std::optional<SliceSource> source,
                               int profile) const {
-  const std::vector<int32_t>& nodes =
-      tables_->signatures()[static_cast<size_t>(signature)].nodes;
+  const std::vector<int32_t>& nodes = tables_->signatures()[static_cast<size_t>(signature)].nodes;
   int begin = 0;
   int end = static_cast<int>(nodes.size());
   if (range.begin > 0 || range.end < snapshot().num_nodes()) {
@@ -329,9 +328,9 @@ std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
       const bool slice = placements_[at(log_[i].pod)].profile >= 0;
       if (!slice && !undo.state.mig_enabled) continue;
       // The GPU after this change is the GPU before its next one, or as it is.
-      const auto later = std::find_if(gpu_log_.begin() + static_cast<ptrdiff_t>(end),
-                                      gpu_log_.end(),
-                                      [&undo](const GpuUndo& next) { return next.gpu == undo.gpu; });
+      const auto later =
+          std::find_if(gpu_log_.begin() + static_cast<ptrdiff_t>(end), gpu_log_.end(),
+                       [&undo](const GpuUndo& next) { return next.gpu == undo.gpu; });
       const bool last = later == gpu_log_.end();
       const NodeId n = placements_[at(log_[i].pod)].node;
       MigChange change;

@@ -15,9 +15,7 @@ int CeilDiv(int a, int b) { return (a + b - 1) / b; }
 
 NodeIndex::NodeIndex(std::span<const int> group_sizes, int num_shelves, int num_amounts,
                      int num_bit_words)
-    : num_shelves_(num_shelves),
-      num_amounts_(num_amounts),
-      stride_(num_amounts + num_bit_words) {
+    : num_shelves_(num_shelves), num_amounts_(num_amounts), stride_(num_amounts + num_bit_words) {
   int nodes = 0, blocks = 0, supers = 0;
   for (int size : group_sizes) {
     Group g;
@@ -207,8 +205,8 @@ int NodeIndex::FindFirst(int group, int shelf, int begin, int end, const Need& n
 }
 
 size_t NodeIndex::MemoryBytes() const {
-  return (rooms_.capacity() + members_.capacity() + block_max_.capacity() +
-          occupied_.capacity() + super_max_.capacity()) *
+  return (rooms_.capacity() + members_.capacity() + block_max_.capacity() + occupied_.capacity() +
+          super_max_.capacity()) *
              sizeof(int64_t) +
          shelves_.capacity() * sizeof(int16_t) + counts_.capacity() * sizeof(int);
 }

@@ -103,8 +103,7 @@ class TargetResolver {
     const MigTables& mig = snapshot_.mig(model());
     const bool can_be_carved = profile && !now_ && MayChange(slice.gpu) &&
                                mig.CanPlace(mig.empty(), *profile, slice.start);
-    if (!profile ||
-        (!can_be_carved && !layouts_.at(placement_.node, slice.gpu).has(instance))) {
+    if (!profile || (!can_be_carved && !layouts_.at(placement_.node, slice.gpu).has(instance))) {
       Report(absl::StrCat("there is no instance ", name));
       return false;
     }

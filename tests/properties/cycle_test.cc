@@ -44,9 +44,9 @@ TEST(CycleProperties, PlansPassTheRefereesWhateverTheOrderOfTheInput) {
     const Snapshot snapshot = CreateOrDie(spec);
     const CycleResult strict = Schedule(snapshot);
     const std::vector<PlanViolation> violations = CheckPlan(snapshot, strict.plan);
-    ASSERT_TRUE(violations.empty()) << "seed " << seed << "\n"
-                                    << Texts(violations) << WriteSnapshot(snapshot)
-                                    << WritePlan(strict.plan);
+    ASSERT_TRUE(violations.empty())
+        << "seed " << seed << "\n"
+        << Texts(violations) << WriteSnapshot(snapshot) << WritePlan(strict.plan);
     ASSERT_THAT(CheckShares(snapshot.queues(), snapshot.resources(), strict.shares),
                 testing::IsEmpty())
         << "seed " << seed << "\n"
@@ -55,12 +55,11 @@ TEST(CycleProperties, PlansPassTheRefereesWhateverTheOrderOfTheInput) {
     ASSERT_EQ(WritePlan(strict.plan), WritePlan(Schedule(shuffled).plan)) << "seed " << seed;
 
     const CycleResult kai = Schedule(snapshot, KaiCompatible());
-    const std::vector<PlanViolation> kai_violations =
-        CheckPlan(snapshot, kai.plan,
-                  {.mig_charge = MigCharge::kWholeG, .honour_nominations = false});
-    ASSERT_TRUE(kai_violations.empty()) << "seed " << seed << "\n"
-                                        << Texts(kai_violations) << WriteSnapshot(snapshot)
-                                        << WritePlan(kai.plan);
+    const std::vector<PlanViolation> kai_violations = CheckPlan(
+        snapshot, kai.plan, {.mig_charge = MigCharge::kWholeG, .honour_nominations = false});
+    ASSERT_TRUE(kai_violations.empty())
+        << "seed " << seed << "\n"
+        << Texts(kai_violations) << WriteSnapshot(snapshot) << WritePlan(kai.plan);
   }
 }
 
@@ -72,9 +71,8 @@ TEST(CycleProperties, ASettledPlanLeavesNothingToDo) {
     const absl::StatusOr<Snapshot> settled = ApplyAndSettle(snapshot, Schedule(snapshot).plan);
     ASSERT_THAT(settled, IsOk()) << "seed " << seed;
     const Plan again = Schedule(*settled).plan;
-    ASSERT_THAT(again.actions, testing::IsEmpty())
-        << "seed " << seed << "\n"
-        << WriteSnapshot(*settled) << WritePlan(again);
+    ASSERT_THAT(again.actions, testing::IsEmpty()) << "seed " << seed << "\n"
+                                                   << WriteSnapshot(*settled) << WritePlan(again);
   }
 }
 

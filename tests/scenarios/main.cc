@@ -37,8 +37,7 @@ std::vector<fs::path> FilesOf(const fs::path& path) {
 void RunFile(const fs::path& path, Tally& tally) {
   std::ifstream in(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const auto scenario = in ? tessera::ParseScenario(text)
-                           : absl::NotFoundError("cannot be read");
+  const auto scenario = in ? tessera::ParseScenario(text) : absl::NotFoundError("cannot be read");
   if (!scenario.ok()) {
     ++tally.failed;
     std::printf("FAIL %s\n  %s\n", path.c_str(), scenario.status().ToString().c_str());

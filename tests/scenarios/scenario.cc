@@ -113,8 +113,8 @@ void Compare(const Scenario& scenario, const PodStates& states, ScenarioResult& 
     const std::map<std::string, int> got = states.CountOf(*w);
     if (Meets(expected, got)) continue;
     result.misses.push_back(absl::StrCat(expected.workload, ": expected ",
-                                         expected.at_least ? "at least " : "",
-                                         Join(expected.pods), "; got ", Join(got)));
+                                         expected.at_least ? "at least " : "", Join(expected.pods),
+                                         "; got ", Join(got)));
   }
   if (states.evictions() > scenario.max_evictions) {
     result.misses.push_back(absl::StrCat("expected at most ", scenario.max_evictions,
@@ -154,8 +154,8 @@ ScenarioResult RunScenario(const Scenario& scenario) {
     if (step != kAllocate) result.skipped = absl::StrCat("step ", step);
   }
   if (!result.skipped.empty()) return result;
-  const CycleResult cycle = scenario.kai ? Schedule(scenario.snapshot, KaiCompatible())
-                                         : Schedule(scenario.snapshot);
+  const CycleResult cycle =
+      scenario.kai ? Schedule(scenario.snapshot, KaiCompatible()) : Schedule(scenario.snapshot);
   CheckPlanOptions options;
   if (scenario.kai) {
     options.mig_charge = MigCharge::kWholeG;

@@ -156,8 +156,7 @@ class RandomCluster {
     }
     const int children = sets + groups;
     if (children > 1 && Chance(25)) {
-      std::string& after =
-          groups > 0 ? group.groups.back().after : group.pod_sets.back().after;
+      std::string& after = groups > 0 ? group.groups.back().after : group.pod_sets.back().after;
       after = group.pod_sets.front().name;
     } else if (Chance(20)) {
       group.min_groups = 1 + Below(children);
@@ -194,9 +193,8 @@ class RandomCluster {
       case 4:
         return GpuRequest::Profile(Chance(50) ? "1g.10gb" : "2g.20gb");
       case 5:
-        return GpuRequest::Requirement({.memory = (1 + Below(20)) * kBytesPerGiB,
-                                        .compute_num = Below(4),
-                                        .compute_den = 7});
+        return GpuRequest::Requirement(
+            {.memory = (1 + Below(20)) * kBytesPerGiB, .compute_num = Below(4), .compute_den = 7});
       default:
         return GpuRequest::Whole(1);
     }

@@ -20,8 +20,8 @@ namespace tessera {
 enum class MigCharge { kByComputeSlices, kWholeG };
 
 // The charge of a pod of class `c` at `placement`. O(resources).
-ResourceVector ChargeOf(const Snapshot& snapshot, RequestClassId c,
-                        const PodPlacement& placement, MigCharge rule);
+ResourceVector ChargeOf(const Snapshot& snapshot, RequestClassId c, const PodPlacement& placement,
+                        MigCharge rule);
 
 // The charge a pending pod of class `c` is expected to bring: on each resource
 // the smallest over the GPU models of the cluster that may serve it. Models are

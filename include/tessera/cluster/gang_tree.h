@@ -19,8 +19,8 @@ struct GangNode {
   int min_children = 0;     // of the children without `after`
   int required_level = -1;  // topology level index, -1: none
   int preferred_level = -1;
-  int after = -1;           // a sibling, -1: none
-  int pod_set = -1;         // index within the workload, -1: a group
+  int after = -1;    // a sibling, -1: none
+  int pod_set = -1;  // index within the workload, -1: a group
 
   bool is_pod_set() const { return pod_set >= 0; }
 

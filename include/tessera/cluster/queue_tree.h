@@ -66,8 +66,8 @@ class QueueTree {
 
   std::vector<Queue> queues_;
   std::vector<QueueId> parents_;
-  std::vector<QueueId> children_;      // grouped by parent, the top level first
-  std::vector<int> children_begin_;    // of queue q at q + 1; size + 2 entries
+  std::vector<QueueId> children_;    // grouped by parent, the top level first
+  std::vector<int> children_begin_;  // of queue q at q + 1; size + 2 entries
   std::vector<QueueId> top_down_;
   std::vector<int> depths_;
   std::vector<ResourceVector> quotas_;

@@ -17,9 +17,9 @@ using RequestClassId = Id<struct RequestClassTag>;
 
 // How a GPU model answers a request.
 struct ModelFit {
-  bool fits = false;    // the model is allowed and can serve the request at all
-  int profile = -1;     // of the model, for slices
-  int64_t share = 0;    // 1/7000 of each device, for fractions and memory
+  bool fits = false;  // the model is allowed and can serve the request at all
+  int profile = -1;   // of the model, for slices
+  int64_t share = 0;  // 1/7000 of each device, for fractions and memory
 
   friend bool operator==(const ModelFit&, const ModelFit&) = default;
 };
@@ -40,8 +40,8 @@ struct RequestClass {
 // and compact, because searches copy and undo millions of them.
 struct PodPlacement {
   NodeId node;
-  int32_t share = 0;   // of each device in `gpus`, for fractions; 1/7000 device
-  uint64_t gpus = 0;   // devices as a bit set
+  int32_t share = 0;     // of each device in `gpus`, for fractions; 1/7000 device
+  uint64_t gpus = 0;     // devices as a bit set
   int16_t profile = -1;  // of the node's model, for a slice
   int16_t start = 0;     // of the slice
 

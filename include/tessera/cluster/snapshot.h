@@ -35,9 +35,9 @@ namespace tessera {
 // queues, workloads and pods means nothing; that of levels, gpus, pod sets and
 // groups does.
 struct SnapshotSpec {
-  int64_t now = 0;                      // seconds
-  std::vector<std::string> levels;      // topology, outermost first
-  std::vector<GpuModel> gpu_models;     // beside, or instead of, the catalogue's
+  int64_t now = 0;                   // seconds
+  std::vector<std::string> levels;   // topology, outermost first
+  std::vector<GpuModel> gpu_models;  // beside, or instead of, the catalogue's
   std::vector<Node> nodes;
   std::vector<Queue> queues;
   std::vector<Workload> workloads;

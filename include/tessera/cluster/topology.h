@@ -55,8 +55,7 @@ class Topology {
   Topology(std::vector<std::string> levels, std::span<const Node> nodes);
 
   // The domain names of `node`, outermost first; "" where it has none.
-  static std::vector<std::string> DomainPath(std::span<const std::string> levels,
-                                             const Node& node);
+  static std::vector<std::string> DomainPath(std::span<const std::string> levels, const Node& node);
 
   std::span<const std::string> levels() const { return levels_; }
   int num_levels() const { return static_cast<int>(levels_.size()); }

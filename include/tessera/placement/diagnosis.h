@@ -14,7 +14,7 @@ namespace tessera {
 
 // What keeps one more pod of a pod set out, node by node.
 struct NodeCensus {
-  ReasonCounts counts;      // each node once, under the first thing that excludes it
+  ReasonCounts counts;  // each node once, under the first thing that excludes it
   int nodes = 0;
   int nodes_with_room = 0;  // would take one pod
   // Of the excluded nodes, the reason that excludes most; ties: the more basic.

@@ -35,8 +35,8 @@ std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const Pod
 struct Candidate {
   NodeId node;
   PodPlacement placement;
-  int free_gpus = 0;                  // before
-  std::span<const int64_t> free;      // of `StateTables::node_resources()`, before
+  int free_gpus = 0;              // before
+  std::span<const int64_t> free;  // of `StateTables::node_resources()`, before
 };
 
 // Ranks nodes for a pod; higher is better, ties fall to the lowest node. A host
@@ -58,8 +58,8 @@ std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& 
 template <NodeScorer Scorer>
 std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,
                                      const Scorer& scorer) {
-  const RequestClass& request = state.snapshot().request_class(
-      state.snapshot().pod_set(query.pod_set).request_class);
+  const RequestClass& request =
+      state.snapshot().request_class(state.snapshot().pod_set(query.pod_set).request_class);
   return FindBest(state, query,
                   [&](std::span<const Candidate> candidates, std::span<int64_t> scores) {
                     for (size_t i = 0; i < candidates.size(); ++i) {

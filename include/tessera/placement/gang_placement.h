@@ -63,7 +63,8 @@ struct GangOptions {
 // A required level is tried domain by domain, those with the fewest free GPUs
 // that can suffice first (pack), and binds what comes later to where pods run; a
 // preferred level is tried from the narrowest domains outwards. Within a domain
-// the search is greedy, big requests first, with undo. It may miss a placement
+// the search is greedy with undo: whole GPUs, then slices, fractions, and pods
+// without GPU, the larger first. It may miss a placement
 // that another order of pods would find. Ties: the lower domain.
 // O(pods * log) per domain tried.
 GangPlacement PlaceGang(ClusterState& state, WorkloadId w, PodFinder find = FindPacked,

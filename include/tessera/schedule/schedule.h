@@ -69,8 +69,8 @@ struct CycleResult {
   FairShares shares;
 };
 
-using QueueComparison = absl::FunctionRef<bool(const QueueOrderContext&, const QueueStanding&,
-                                               const QueueStanding&)>;
+using QueueComparison =
+    absl::FunctionRef<bool(const QueueOrderContext&, const QueueStanding&, const QueueStanding&)>;
 
 // The cycle with its policy as functions; hosts call the template below.
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
@@ -94,8 +94,9 @@ CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder f
       [&policy](const Division& division, std::span<Claim> claims) {
         policy.division.Divide(division, claims);
       },
-      [&policy](const QueueOrderContext& context, const QueueStanding& a,
-                const QueueStanding& b) { return policy.order.Before(context, a, b); },
+      [&policy](const QueueOrderContext& context, const QueueStanding& a, const QueueStanding& b) {
+        return policy.order.Before(context, a, b);
+      },
       find);
 }
 

@@ -20,12 +20,12 @@ namespace tessera {
 // One queue among its siblings while what their parent has is divided.
 struct Claim {
   QueueId queue;
-  ResourceVector quota;   // kUnlimited possible
+  ResourceVector quota;    // kUnlimited possible
   ResourceVector ceiling;  // the least of limit and demand; a share never exceeds it
-  ResourceVector weight;  // fixed-point, kWeightOne = 1
+  ResourceVector weight;   // fixed-point, kWeightOne = 1
   int priority = 0;
   int64_t created = 0;
-  ResourceVector share;   // out
+  ResourceVector share;  // out
 };
 
 // What is divided: the parent's amount, and what the shares are measured by.
@@ -38,8 +38,7 @@ struct Division {
 // Divides `division.total` among siblings by setting `share` of each claim.
 // Called once for each set of siblings, from the top down, with claims by id.
 template <typename T>
-concept DivisionRule = requires(const T& rule, const Division& division,
-                                std::span<Claim> claims) {
+concept DivisionRule = requires(const T& rule, const Division& division, std::span<Claim> claims) {
   { rule.Divide(division, claims) } -> std::same_as<void>;
 };
 
@@ -84,17 +83,18 @@ using DivideFunction = absl::FunctionRef<void(const Division&, std::span<Claim>)
 // share exceeds neither limit nor demand. Depends on names only for ties.
 // `usage` by queue id.
 FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resources,
-                            const ResourceVector& capacity,
-                            const std::vector<QueueUsage>& usage, DivideFunction divide);
+                            const ResourceVector& capacity, const std::vector<QueueUsage>& usage,
+                            DivideFunction divide);
 
 // The same by a rule, `DominantResourceDivision` by default.
 template <DivisionRule Rule = DominantResourceDivision>
 FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resources,
-                            const ResourceVector& capacity,
-                            const std::vector<QueueUsage>& usage, const Rule& rule = Rule()) {
-  return DivideFairShares(
-      tree, resources, capacity, usage,
-      [&rule](const Division& division, std::span<Claim> claims) { rule.Divide(division, claims); });
+                            const ResourceVector& capacity, const std::vector<QueueUsage>& usage,
+                            const Rule& rule = Rule()) {
+  return DivideFairShares(tree, resources, capacity, usage,
+                          [&rule](const Division& division, std::span<Claim> claims) {
+                            rule.Divide(division, claims);
+                          });
 }
 
 // The same for a whole snapshot: its capacity and its usage.

@@ -109,9 +109,8 @@ class ServiceOrder {
   }
 
   QueueStanding Standing(QueueId q) const {
-    return {&tree_->queue(q),      &tree_->quota(q),          &tree_->limit(q),
-            &tree_->weight(q),     &ledger_->allocated(q),    &shares_->of(q).fair_share,
-            &*jobs_[index(q)]};
+    return {&tree_->queue(q),       &tree_->quota(q),           &tree_->limit(q), &tree_->weight(q),
+            &ledger_->allocated(q), &shares_->of(q).fair_share, &*jobs_[index(q)]};
   }
 
   QueueId Winner(QueueId a, QueueId b) const {
@@ -127,8 +126,8 @@ class ServiceOrder {
     const std::span<const QueueId> siblings = tree_->children(parent);
     const size_t n = siblings.size();
     // Siblings are in order of id.
-    size_t at = n + static_cast<size_t>(std::ranges::lower_bound(siblings, child) -
-                                        siblings.begin());
+    size_t at =
+        n + static_cast<size_t>(std::ranges::lower_bound(siblings, child) - siblings.begin());
     const size_t base = first(parent);
     winners_[base + at] = jobs_[index(child)] ? child : QueueId();
     for (at /= 2; at >= 1; at /= 2) {

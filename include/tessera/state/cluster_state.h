@@ -89,15 +89,14 @@ class ClusterState {
   // GPUs and the amounts `need` (`StateTables::need`, the share set as wanted);
   // invalid if there is none. With `source`, a slice of `profile` must also be
   // available from there.
-  NodeId FindNode(int signature, int free_gpus, NodeRange range,
-                  std::span<const int64_t> need,
+  NodeId FindNode(int signature, int free_gpus, NodeRange range, std::span<const int64_t> need,
                   std::optional<SliceSource> source = std::nullopt, int profile = -1) const;
 
   // --- Changes ------------------------------------------------------------
 
-  // Puts a pod that is nowhere at `placement`, free or not. A slice destroys idle instances in its way
-  // and is carved if it does not exist; a whole GPU or a fraction takes the
-  // device out of MIG mode. O(GPUs of the node + levels).
+  // Puts a pod that is nowhere at `placement`, free or not. A slice destroys idle instances in its
+  // way and is carved if it does not exist; a whole GPU or a fraction takes the device out of MIG
+  // mode. O(GPUs of the node + levels).
   void Place(PodId p, const PodPlacement& placement);
 
   // Puts a pod at a place that it waits for: as `Place`, but MIG modes and
@@ -141,7 +140,7 @@ class ClusterState {
   };
   struct Record {
     PodId pod;
-    PodPlacement before;      // invalid node: the pod was nowhere
+    PodPlacement before;  // invalid node: the pod was nowhere
     bool was_blocked = false;
     size_t first_gpu_undo = 0;
   };

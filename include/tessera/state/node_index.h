@@ -39,8 +39,7 @@ class NodeIndex {
   // Groups of `group_sizes[g]` nodes, `num_shelves` shelves, rooms of
   // `num_amounts` amounts and `num_bit_words` 64-bit sets. Every node starts on
   // shelf 0 with a room of zeros. O(total size).
-  NodeIndex(std::span<const int> group_sizes, int num_shelves, int num_amounts,
-            int num_bit_words);
+  NodeIndex(std::span<const int> group_sizes, int num_shelves, int num_amounts, int num_bit_words);
 
   int num_shelves() const { return num_shelves_; }
 
@@ -95,8 +94,7 @@ class NodeIndex {
   void RefreshBlock(const Group& g, int shelf, int block);
   void RefreshSuper(const Group& g, int shelf, int super);
   void Raise(const Group& g, int shelf, int block, const int64_t* room);
-  int FindInBlock(const Group& g, int shelf, int block, int begin, int end,
-                  const Need& need) const;
+  int FindInBlock(const Group& g, int shelf, int block, int begin, int end, const Need& need) const;
 
   int num_shelves_ = 0;
   int num_amounts_ = 0;

@@ -22,9 +22,9 @@ enum class Eligibility : uint8_t { kEligible, kUnschedulable, kSelector, kTaint,
 // model, the same taints, and the same values of those labels that some selector
 // mentions. (Labels that nobody asks for, such as host names, do not count.)
 struct NodeSignature {
-  ModelId model;                // invalid: no GPUs
-  NodeId example;               // one of them
-  std::vector<int32_t> nodes;   // ascending
+  ModelId model;               // invalid: no GPUs
+  NodeId example;              // one of them
+  std::vector<int32_t> nodes;  // ascending
 
   friend bool operator==(const NodeSignature&, const NodeSignature&) = default;
 };
@@ -53,7 +53,9 @@ class StateTables {
 
   // GPUs of all nodes in one array; those of `n` start here.
   int first_gpu(NodeId n) const { return first_gpu_[static_cast<size_t>(n.value())]; }
-  int num_gpus(NodeId n) const { return first_gpu_[static_cast<size_t>(n.value()) + 1] - first_gpu(n); }
+  int num_gpus(NodeId n) const {
+    return first_gpu_[static_cast<size_t>(n.value()) + 1] - first_gpu(n);
+  }
   int num_gpus() const { return first_gpu_.back(); }
   int max_gpus_per_node() const { return max_gpus_per_node_; }
 
