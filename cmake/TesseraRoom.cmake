@@ -15,13 +15,8 @@ endfunction()
 #   LIBS     libraries its headers include; who installs tessera needs them
 #   HEADERS  header-only libraries that only its sources include; who uses an
 #            installed tessera does not need them
-# A room whose directories do not exist is left out, here and in DEPS.
 function(tessera_add_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;HEADERS")
-  if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/include/tessera/${room}
-     OR NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/src/${room})
-    return()
-  endif()
   set(target tessera_${room})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.cc)
   add_library(${target} ${sources})
@@ -33,12 +28,8 @@ function(tessera_add_room room)
     ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
               PRIVATE ${PROJECT_SOURCE_DIR})
-  foreach(dep IN LISTS arg_DEPS)
-    if(TARGET tessera_${dep})
-      target_link_libraries(${target} PUBLIC tessera_${dep})
-    endif()
-  endforeach()
-  target_link_libraries(${target} PUBLIC ${arg_LIBS})
+  list(TRANSFORM arg_DEPS PREPEND tessera_)
+  target_link_libraries(${target} PUBLIC ${arg_DEPS} ${arg_LIBS})
   foreach(library IN LISTS arg_HEADERS)
     target_include_directories(
       ${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
