@@ -52,9 +52,12 @@ inline Workload PendingGang(std::string name, int count, GpuRequest gpu) {
 // nodes; 5.35 pods a node fill it about as the trace does.
 inline SnapshotSpec MixedCluster(int nodes, int pods) {
   SnapshotSpec spec;
-  spec.gpu_models = {GpuModel{.name = "T4", .memory_bytes = 16 * kBytesPerGiB},
-                     GpuModel{.name = "V100", .memory_bytes = 32 * kBytesPerGiB},
-                     GpuModel{.name = "A10", .memory_bytes = 24 * kBytesPerGiB}};
+  for (const auto& [name, gib] :
+       {std::pair("T4", 16), std::pair("V100", 32), std::pair("A10", 24)}) {
+    GpuModel& model = spec.gpu_models.emplace_back();
+    model.name = name;
+    model.memory_bytes = gib * kBytesPerGiB;
+  }
   uint64_t random = 1;
   const auto next = [&random](int bound) {
     random = random * 6364136223846793005u + 1442695040888963407u;

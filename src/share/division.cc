@@ -18,7 +18,8 @@ ResourceVector GrantQuotas(const Division& division, std::span<Claim> claims) {
     ResourceVector total;
     total[r] = std::max<int64_t>(left[r], 0);
     for (size_t i = 0; i < claims.size(); ++i) {
-      const int64_t quota = std::min(claims[i].quota[r], total[r]);
+      // An unlimited quota competes as one for everything.
+      const int64_t quota = claims[i].quota[r] == kUnlimited ? total[r] : claims[i].quota[r];
       const int64_t usable = std::min(claims[i].quota[r], claims[i].ceiling[r]);
       if (usable <= 0) continue;
       vessels[i].room[r] = usable;
