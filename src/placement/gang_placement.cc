@@ -159,13 +159,12 @@ class GangSearch {
   // Places one more unit below `g`, whose minimum holds.
   bool GrowNode(int g, NodeRange range) {
     if (view_.at(g).is_pod_set()) {
+      if (state_.placeable(view_.set_id(g)) == 0) return false;
+      wanted_more_ = true;
       const PodSetInfo& set = view_.set(g);
-      for (int i = 0; i < set.count; ++i) {
-        if (!MayPlace(state_, set.pod(i))) continue;
-        wanted_more_ = true;
-        return PlaceOne(g, set.pod(i), range);
-      }
-      return false;
+      int next = 0;
+      while (!MayPlace(state_, set.pod(next))) ++next;
+      return PlaceOne(g, set.pod(next), range);
     }
     for (int c : ByNeed(g)) {
       const bool holds = view_.Holds(c);

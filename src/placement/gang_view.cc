@@ -10,15 +10,6 @@ PodSetId GangView::FirstSet(int g) const {
   return set_id(g);
 }
 
-int GangView::Standing(int g) const {
-  int standing = 0;
-  for (int i = 0; i < set(g).count; ++i) {
-    const PodId p = set(g).pod(i);
-    standing += state_.is_placed(p) || snapshot_.pod_phase(p) == PodPhase::kSucceeded ? 1 : 0;
-  }
-  return standing;
-}
-
 bool GangView::Holds(int g) const {
   if (at(g).is_pod_set()) return Standing(g) >= set(g).min_count;
   int holding = 0;

@@ -29,8 +29,8 @@ class GangView {
   int end_child(int g) const { return at(g).first_child + at(g).num_children; }
   PodSetId FirstSet(int g) const;
 
-  // Pods of a pod set that count: placed or succeeded. O(count).
-  int Standing(int g) const;
+  // Pods of a pod set that count: placed or succeeded.
+  int Standing(int g) const { return state_.standing(set_id(g)); }
   // Whether the minimum below `g` holds.
   bool Holds(int g) const;
   // Pods that stand below `g`, and all of them.

@@ -157,18 +157,20 @@ class Cycle {
 
   bool HasPlaceable(WorkloadId w) const {
     const WorkloadInfo& info = snapshot_.info(w);
-    for (int p = info.first_pod; p < info.first_pod + info.num_pods; ++p) {
-      if (MayPlace(now_.state, PodId(p))) return true;
+    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
+      if (now_.state.placeable(PodSetId(s)) > 0) return true;
     }
     return false;
   }
 
   GangStage StageOf(WorkloadId w) const {
     if (!IsWhole(now_.state, w)) return GangStage::kBelowMinimum;
-    for (const PodSetInfo& set : snapshot_.pod_sets(w)) {
-      int placed = 0;
-      for (int i = 0; i < set.count; ++i) placed += now_.state.is_placed(set.pod(i)) ? 1 : 0;
-      if (placed > set.min_count) return GangStage::kAboveMinimum;
+    const WorkloadInfo& info = snapshot_.info(w);
+    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
+      const PodSetId id(s);
+      if (now_.state.placed(id) > snapshot_.pod_set(id).min_count) {
+        return GangStage::kAboveMinimum;
+      }
     }
     return GangStage::kAtMinimum;
   }
@@ -195,25 +197,23 @@ class Cycle {
 
   // What the next unit of `w` charges at least.
   ResourceVector LeastCharge(WorkloadId w) const {
-    if (IsWhole(now_.state, w)) {
-      for (const PodSetInfo& set : snapshot_.pod_sets(w)) {
-        for (int i = 0; i < set.count; ++i) {
-          if (MayPlace(now_.state, set.pod(i))) return Expected(set);
-        }
-      }
+    if (!IsWhole(now_.state, w)) return LeastChargeBelow(w, 0);
+    const WorkloadInfo& info = snapshot_.info(w);
+    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
+      if (now_.state.placeable(PodSetId(s)) > 0) return Expected(PodSetId(s));
     }
-    return LeastChargeBelow(w, 0);
+    return ResourceVector();
   }
 
-  const ResourceVector& Expected(const PodSetInfo& set) const {
-    return expected_[static_cast<size_t>(set.request_class.value())];
+  const ResourceVector& Expected(PodSetId s) const {
+    return expected_[static_cast<size_t>(snapshot_.pod_set(s).request_class.value())];
   }
 
   ResourceVector LeastChargeBelow(WorkloadId w, int g) const {
     const GangNode& node = snapshot_.gang(w)[static_cast<size_t>(g)];
     if (node.is_pod_set()) {
-      const PodSetInfo& set = snapshot_.pod_sets(w)[static_cast<size_t>(node.pod_set)];
-      return Expected(set) * Lacking(set);
+      const PodSetId s(snapshot_.info(w).first_pod_set + node.pod_set);
+      return Expected(s) * Lacking(s);
     }
     ResourceVector sum;
     int independent = 0;
@@ -227,14 +227,8 @@ class Cycle {
   }
 
   // Pods that a pod set lacks of its minimum.
-  int Lacking(const PodSetInfo& set) const {
-    int standing = 0;
-    for (int i = 0; i < set.count; ++i) {
-      const PodId p = set.pod(i);
-      const bool counts = now_.state.is_placed(p) || snapshot_.pod_phase(p) == PodPhase::kSucceeded;
-      standing += counts ? 1 : 0;
-    }
-    return std::max(set.min_count - standing, 0);
+  int Lacking(PodSetId s) const {
+    return std::max(snapshot_.pod_set(s).min_count - now_.state.standing(s), 0);
   }
 
   // Tells whether anything was placed.
@@ -314,10 +308,10 @@ class Cycle {
     const std::span<const GangNode> gang = snapshot_.gang(w);
     const GangNode& node = gang[static_cast<size_t>(g)];
     if (node.is_pod_set()) {
-      const PodSetInfo& set = snapshot_.pod_sets(w)[static_cast<size_t>(node.pod_set)];
-      const bool hopeless = room.hopeless[static_cast<size_t>(set.request_class.value())];
-      if (!hopeless || Lacking(set) == 0) return PodSetId();
-      return PodSetId(snapshot_.info(w).first_pod_set + node.pod_set);
+      const PodSetId s(snapshot_.info(w).first_pod_set + node.pod_set);
+      const RequestClassId c = snapshot_.pod_set(s).request_class;
+      const bool hopeless = room.hopeless[static_cast<size_t>(c.value())];
+      return hopeless && Lacking(s) > 0 ? s : PodSetId();
     }
     PodSetId found;
     int independent = 0;

@@ -20,6 +20,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
     : tables_(std::move(tables)) {
   const Snapshot& snapshot = tables_->snapshot();
   placements_.resize(static_cast<size_t>(snapshot.num_pods()) + snapshot.releasing().size());
+  placed_.resize(static_cast<size_t>(snapshot.num_pod_sets()));
   gpus_.resize(static_cast<size_t>(tables_->num_gpus()));
   rows_.resize(gpus_.size());
   std::vector<int> sizes;
@@ -120,7 +121,7 @@ void ClusterState::Place(PodId p, const PodPlacement& placement) {
     HoldGpu(p, gpu_at(placement.node, std::countr_zero(rest)), placement);
   }
   placements_[at(p)] = placement;
-  CountTenant(p, placement, 1);
+  Count(p, placement, 1);
   Refresh(placement.node, p, 1);
 }
 
@@ -135,7 +136,7 @@ void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
     Block(p, gpu_at(placement.node, std::countr_zero(rest)));
   }
   placements_[at(p)] = placement;
-  CountTenant(p, placement, 1);
+  Count(p, placement, 1);
   Refresh(placement.node, p, 1);
 }
 
@@ -147,7 +148,7 @@ void ClusterState::Remove(PodId p) {
   }
   blocked_.erase(p);
   placements_[at(p)] = PodPlacement();
-  CountTenant(p, placement, -1);
+  Count(p, placement, -1);
   Refresh(placement.node, p, -1);
 }
 
@@ -170,7 +171,7 @@ void ClusterState::RollBack(Mark mark) {
     }
     const bool placed = now.node.valid();
     const PodPlacement& touched = placed ? now : record.before;
-    CountTenant(record.pod, touched, placed ? -1 : 1);
+    Count(record.pod, touched, placed ? -1 : 1);
     Refresh(touched.node, record.pod, placed ? -1 : 1);
   }
 }
@@ -260,7 +261,8 @@ bool ClusterState::NeedsMigChange(size_t gpu, const PodPlacement& placement) con
          rows_[gpu][static_cast<size_t>(placement.start)] != placement.profile;
 }
 
-void ClusterState::CountTenant(PodId p, const PodPlacement& placement, int count) {
+void ClusterState::Count(PodId p, const PodPlacement& placement, int count) {
+  if (owner(p) == p) placed_[at(snapshot().pod_set_of(p))] += count;
   if (!tables_->tracks_tenants()) return;
   const PodSetInfo& set = snapshot().pod_set(snapshot().pod_set_of(owner(p)));
   const int tenant = snapshot().info(set.workload).tenant;
@@ -348,9 +350,10 @@ std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
 }
 
 size_t ClusterState::MemoryBytes() const {
-  return placements_.capacity() * sizeof(PodPlacement) + gpus_.capacity() * sizeof(GpuState) +
-         rows_.capacity() * sizeof(InstanceRow) + index_.MemoryBytes() +
-         log_.capacity() * sizeof(Record) + gpu_log_.capacity() * sizeof(GpuUndo);
+  return placements_.capacity() * sizeof(PodPlacement) + placed_.capacity() * sizeof(int32_t) +
+         gpus_.capacity() * sizeof(GpuState) + rows_.capacity() * sizeof(InstanceRow) +
+         index_.MemoryBytes() + log_.capacity() * sizeof(Record) +
+         gpu_log_.capacity() * sizeof(GpuUndo);
 }
 
 }  // namespace tessera

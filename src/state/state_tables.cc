@@ -1,10 +1,12 @@
 #include "tessera/state/state_tables.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "tessera/base/status.h"
 #include "tessera/cluster/labels.h"
 
 namespace tessera {
@@ -20,22 +22,29 @@ std::set<std::string_view> MentionedLabels(const Snapshot& snapshot) {
   return keys;
 }
 
-// Equal for two nodes exactly when no request class can tell them apart.
-std::vector<std::string> SignatureKey(const Snapshot& snapshot, NodeId n,
-                                      const std::set<std::string_view>& labels) {
+// Writes to `key` what is equal for two nodes exactly when no request class can
+// tell them apart.
+void WriteSignature(const Snapshot& snapshot, NodeId n, const std::set<std::string_view>& labels,
+                    std::string& key) {
   const Node& node = snapshot.node(n);
-  std::vector<std::string> key = {node.schedulable ? "1" : "0",
-                                  std::to_string(snapshot.node_model(n).value())};
+  const auto append = [&key](std::string_view text) {
+    absl::StrAppend(&key, text.size(), ":", ToAbsl(text));
+  };
+  key.clear();
+  absl::StrAppend(&key, node.schedulable ? "+" : "-", snapshot.node_model(n).value(), ";");
   for (std::string_view label : labels) {
     const auto it = node.labels.find(label);
-    key.push_back(it == node.labels.end() ? "-" : "=" + it->second);
+    if (it == node.labels.end()) {
+      key += '-';
+    } else {
+      append(it->second);
+    }
   }
   for (const Taint& taint : node.taints) {
-    key.push_back(taint.key);
-    key.push_back(taint.value);
-    key.push_back(std::to_string(static_cast<int>(taint.effect)));
+    append(taint.key);
+    append(taint.value);
+    absl::StrAppend(&key, static_cast<int>(taint.effect), ";");
   }
-  return key;
 }
 
 Eligibility Judge(const Snapshot& snapshot, const RequestClass& request,
@@ -68,15 +77,17 @@ StateTables::StateTables(Snapshot snapshot) : snapshot_(std::move(snapshot)) {
   }
   SignNodes();
   JudgeClasses();
+  CountEnded();
 }
 
 void StateTables::SignNodes() {
   const std::set<std::string_view> labels = MentionedLabels(snapshot_);
-  std::map<std::vector<std::string>, int32_t> ids;
+  absl::flat_hash_map<std::string, int32_t> ids;
+  std::string key;
   for (int i = 0; i < snapshot_.num_nodes(); ++i) {
     const NodeId n(i);
-    const auto [it, inserted] = ids.try_emplace(SignatureKey(snapshot_, n, labels),
-                                                static_cast<int32_t>(signatures_.size()));
+    WriteSignature(snapshot_, n, labels, key);
+    const auto [it, inserted] = ids.try_emplace(key, static_cast<int32_t>(signatures_.size()));
     if (inserted) signatures_.push_back({snapshot_.node_model(n), n, {}});
     std::vector<int32_t>& nodes = signatures_[static_cast<size_t>(it->second)].nodes;
     signature_of_.push_back(it->second);
@@ -97,6 +108,23 @@ void StateTables::JudgeClasses() {
       needs_.push_back(request.need[r] > 0 ? request.need[r] : NodeIndex::kNoNeed);
     }
     needs_.push_back(NodeIndex::kNoNeed);
+  }
+}
+
+void StateTables::CountEnded() {
+  for (int i = 0; i < snapshot_.num_pod_sets(); ++i) {
+    const PodSetInfo& set = snapshot_.pod_set(PodSetId(i));
+    int succeeded = 0, ended = 0;
+    for (int p = 0; p < set.count; ++p) {
+      const PodPhase phase = snapshot_.pod_phase(set.pod(p));
+      succeeded += phase == PodPhase::kSucceeded ? 1 : 0;
+      ended += phase == PodPhase::kSucceeded || phase == PodPhase::kFailed ||
+                       phase == PodPhase::kReleasing
+                   ? 1
+                   : 0;
+    }
+    succeeded_.push_back(succeeded);
+    ended_.push_back(ended);
   }
 }
 

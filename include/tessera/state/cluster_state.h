@@ -63,6 +63,13 @@ class ClusterState {
   // Invalid node: the pod is nowhere. A releasing pod is nowhere, too: what it
   // still holds is held under a ghost id, so that the pod itself may be placed.
   const PodPlacement& placement(PodId p) const { return placements_[at(p)]; }
+  // Pods of a set that are placed; with those that have succeeded; and those that
+  // may still be placed.
+  int placed(PodSetId s) const { return placed_[at(s)]; }
+  int standing(PodSetId s) const { return placed(s) + tables_->succeeded(s); }
+  int placeable(PodSetId s) const {
+    return snapshot().pod_set(s).count - tables_->ended(s) - placed(s);
+  }
   const GpuState& gpu(NodeId n, int g) const { return gpus_[gpu_at(n, g)]; }
   const InstanceRow& instances(NodeId n, int g) const { return rows_[gpu_at(n, g)]; }
   // Free whole GPUs of a node, and of a topology domain.
@@ -164,13 +171,15 @@ class ClusterState {
   void Block(PodId p, size_t gpu);
   bool NeedsMigChange(size_t gpu, const PodPlacement& placement) const;
   void DestroyIdle(size_t gpu);
-  void CountTenant(PodId p, const PodPlacement& placement, int count);
+  // Counts `p`, placed or taken away, in its pod set and for its tenant.
+  void Count(PodId p, const PodPlacement& placement, int count);
   // Recomputes what the index knows of `n`, after `count` more pods like `p`
   // (0: of its GPUs alone).
   void Refresh(NodeId n, PodId p, int count);
 
   std::shared_ptr<const StateTables> tables_;
   std::vector<PodPlacement> placements_;  // by PodId
+  std::vector<int32_t> placed_;           // by PodSetId
   absl::flat_hash_set<PodId> blocked_;    // pods counted in `GpuState::blocks`
   std::vector<GpuState> gpus_;
   std::vector<InstanceRow> rows_;

@@ -69,12 +69,18 @@ class StateTables {
     return std::span(needs_).subspan(static_cast<size_t>(c.value()) * width, width);
   }
 
+  // Pods of a set that have succeeded, and those that can never be placed in this
+  // snapshot: succeeded, failed, or merely releasing.
+  int succeeded(PodSetId s) const { return succeeded_[static_cast<size_t>(s.value())]; }
+  int ended(PodSetId s) const { return ended_[static_cast<size_t>(s.value())]; }
+
   // Whether any workload asks for isolation, so that tenants must be tracked.
   bool tracks_tenants() const { return tracks_tenants_; }
 
  private:
   void SignNodes();
   void JudgeClasses();
+  void CountEnded();
 
   Snapshot snapshot_;
   std::vector<NodeSignature> signatures_;
@@ -86,6 +92,8 @@ class StateTables {
   int max_gpus_per_node_ = 0;
   std::vector<int> node_resources_;
   std::vector<int64_t> needs_;
+  std::vector<int32_t> succeeded_;
+  std::vector<int32_t> ended_;
   bool tracks_tenants_ = false;
 };
 
