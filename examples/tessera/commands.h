@@ -27,7 +27,9 @@ struct PlanArguments {
 int RunPlan(const PlanArguments& arguments);
 
 int RunExplain(const std::string& file, const std::string& workload, const std::string& preset);
-int RunShares(const std::string& file, const std::string& preset, bool json);
+// `compare`, if not empty, is a second preset whose fair shares stand beside.
+int RunShares(const std::string& file, const std::string& preset, const std::string& compare,
+              bool json);
 int RunCheck(const std::string& file, const std::string& plan, const std::string& preset);
 int RunMig(const std::string& model, bool json);
 int RunImportOpenb(const std::string& nodes, const std::string& pods);

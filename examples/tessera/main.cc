@@ -21,6 +21,7 @@ struct Options {
   PlanArguments plan;
   std::string file, other, workload, format = "text";
   std::string preset = "strict";
+  std::string compare;
 };
 
 void AddFile(CLI::App* command, std::string& file) {
@@ -59,7 +60,10 @@ void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
   AddFile(shares, o.file);
   AddPreset(shares, o.preset);
   AddFormat(shares, o.format);
-  shares->callback([&] { run = [&o] { return RunShares(o.file, o.preset, o.format == "json"); }; });
+  shares->add_option("--compare", o.compare, "show the fair shares of this preset, too")
+      ->check(CLI::IsMember({"strict", "kai"}));
+  shares->callback(
+      [&] { run = [&o] { return RunShares(o.file, o.preset, o.compare, o.format == "json"); }; });
 
   CLI::App* check = app.add_subcommand("check", "referee a plan");
   AddFile(check, o.file);

@@ -98,6 +98,13 @@ class Views(unittest.TestCase):
         gpu = queues["vision"]["resources"]["gpu"]
         self.assertEqual((gpu["quota"], gpu["limit"], gpu["allocated"]), (4, "unlimited", 5))
 
+    def test_shares_side_by_side(self):
+        code, text, _ = run("shares", DEMO, "--compare", "kai")
+        self.assertEqual(code, 0)
+        self.assertIn("Jain index", text)
+        # KAI charges 1g slices as whole GPUs: 5 for the five of search.
+        self.assertRegex(text, r"search +4 +5\n")
+
     def test_mig(self):
         _, text, _ = run("mig", "A100-40GB", "--format", "json")
         model = json.loads(text)
