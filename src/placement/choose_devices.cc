@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/placement/pod_query.h"
+#include "tessera/placement/slice_placement.h"
 
 namespace tessera {
 namespace {
@@ -94,52 +95,20 @@ Choice ChooseShares(const ClusterState& state, const Asker& asker, NodeId n,
   return choice;
 }
 
-// A slice and what it costs, cheapest first.
-struct SliceChoice {
-  int source = 0;  // idle, open, fresh and in MIG mode, fresh and to be switched
-  int loss = 0;
-  int gpu = 0;
-  int start = 0;
-
-  friend auto operator<=>(const SliceChoice&, const SliceChoice&) = default;
-};
-
-void ConsiderIdle(const ClusterState& state, NodeId n, int g, int profile, const MigTables& mig,
-                  std::optional<SliceChoice>& best) {
-  const GpuState& gpu = state.gpu(n, g);
-  for (uint32_t rest = gpu.exist_starts & ~gpu.busy_starts; rest != 0; rest &= rest - 1) {
-    const int start = std::countr_zero(rest);
-    if (state.instances(n, g)[static_cast<size_t>(start)] != profile) continue;
-    const SliceChoice choice{0, mig.Loss(gpu.busy, profile, start), g, start};
-    if (!best || choice < *best) best = choice;
-  }
-}
-
 Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n,
                    DevicePreference preference) {
-  const int profile = asker.FitOn(n).profile;
-  const MigTables& mig = state.snapshot().mig(state.snapshot().node_model(n));
-  std::optional<SliceChoice> best;
+  uint64_t gpus = 0;
   for (int g = 0; g < state.tables().num_gpus(n); ++g) {
-    const GpuState& gpu = state.gpu(n, g);
-    if (!gpu.serves_slices() || !asker.GpuAccepts(n, g)) continue;
-    ConsiderIdle(state, n, g, profile, mig, best);
-    const bool fresh = gpu.is_fresh();
-    const bool open = gpu.mig == MigMode::kDynamic && gpu.busy_starts != 0;
-    if (!fresh && !open) continue;
-    const std::optional<int> start = mig.BestStart(gpu.busy, profile);
-    if (!start) continue;
-    const bool pack = preference == DevicePreference::kPack;
-    const int source = open ? (pack ? 1 : 4) : gpu.mig_enabled ? 2 : 3;
-    const SliceChoice choice{source, mig.Loss(gpu.busy, profile, *start), g, *start};
-    if (!best || choice < *best) best = choice;
+    if (asker.GpuAccepts(n, g)) gpus |= uint64_t{1} << g;
   }
-  if (!best) return std::nullopt;
+  const int profile = asker.FitOn(n).profile;
+  const std::optional<SlicePlacement> slice = PlaceSlice(state, n, profile, preference, gpus);
+  if (!slice) return std::nullopt;
   PodPlacement placement;
   placement.node = n;
-  placement.gpus = uint64_t{1} << best->gpu;
+  placement.gpus = uint64_t{1} << slice->gpu;
   placement.profile = static_cast<int16_t>(profile);
-  placement.start = static_cast<int16_t>(best->start);
+  placement.start = static_cast<int16_t>(slice->start);
   return placement;
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/base/ids.h"
 #include "tessera/cluster/request_class.h"
 #include "tessera/cluster/topology.h"
+#include "tessera/placement/device_preference.h"
 #include "tessera/state/cluster_state.h"
 
 namespace tessera {
@@ -26,21 +27,13 @@ struct PodQuery {
 using PodFinder =
     absl::FunctionRef<std::optional<PodPlacement>(const ClusterState&, const PodQuery&)>;
 
-// How GPUs are chosen within a node.
-enum class DevicePreference {
-  kPack,    // used devices first, the fullest that still suffices
-  kSpread,  // free devices first, then the emptiest
-};
-
 // The devices of node `n` that a pod of the query would get, or nothing if the
 // node cannot take it: isolation, `max_per_node` and every amount are checked.
 // The node must be eligible for the pod's request class.
 //
-// Whole GPUs: those that are not in MIG mode first. Fractions: by preference;
-// a shared device before a free one when packing. Slices: an idle instance of
-// the profile first, then an instance carved on a GPU that holds slices, then on
-// a free GPU in MIG mode, then on one to be switched; among equals the start and
-// GPU that cost the least in `MigTables::Loss`. Ties: the lowest GPU, then start.
+// Whole GPUs: those that are not in MIG mode first. Fractions: by preference; a
+// shared device before a free one when packing. Slices: see `PlaceSlice`. Ties:
+// the lowest GPU.
 // O(GPUs of the node).
 std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQuery& query,
                                           NodeId n, DevicePreference preference);
