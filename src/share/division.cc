@@ -13,7 +13,10 @@ namespace {
 // more than there is, they are met in equal proportion.
 ResourceVector GrantQuotas(const Division& division, std::span<Claim> claims) {
   ResourceVector left = division.total;
-  for (int r = 0; r < kMaxResources; ++r) {
+  for (int r = 0; r < division.resources->size(); ++r) {
+    const bool any = std::ranges::any_of(
+        claims, [r](const Claim& claim) { return std::min(claim.quota[r], claim.ceiling[r]) > 0; });
+    if (!any) continue;
     std::vector<Vessel> vessels(claims.size());
     ResourceVector total;
     total[r] = std::max<int64_t>(left[r], 0);
@@ -44,11 +47,11 @@ Fraction LevelOf(const Division& division, const Claim& claim, const ResourceVec
 }
 
 // The vessel of one queue for its unmet demand on `resources`.
-Vessel SurplusVessel(const Division& division, const Claim& claim, std::span<const int> resources,
-                     bool weighted) {
+Vessel SurplusVessel(const Division& division, const Claim& claim, const ResourceVector& left,
+                     std::span<const int> resources, bool weighted) {
   Vessel vessel;
   for (int r : resources) {
-    const bool may_take = !weighted || claim.weight[r] > 0;
+    const bool may_take = left[r] > 0 && (!weighted || claim.weight[r] > 0);
     if (may_take) vessel.room[r] = std::max<int64_t>(claim.ceiling[r] - claim.share[r], 0);
   }
   vessel.full_at = {0, 1};
@@ -73,8 +76,9 @@ void GrantSurplus(const Division& division, std::span<Claim> claims, std::span<c
   for (Claim& claim : claims) buckets[claim.priority].push_back(&claim);
   const auto fill = [&](std::span<Claim* const> bucket, bool weighted) {
     std::vector<Vessel> vessels;
+    vessels.reserve(bucket.size());
     for (const Claim* claim : bucket) {
-      vessels.push_back(SurplusVessel(division, *claim, resources, weighted));
+      vessels.push_back(SurplusVessel(division, *claim, left, resources, weighted));
     }
     FillTogether(vessels, left);
     for (size_t i = 0; i < bucket.size(); ++i) bucket[i]->share += vessels[i].filled;

@@ -14,6 +14,7 @@ FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resource
   result.queues.resize(static_cast<size_t>(tree.size()));
   const auto divide_among = [&](std::span<const QueueId> siblings, const ResourceVector& total) {
     std::vector<Claim> claims;
+    claims.reserve(siblings.size());
     for (QueueId q : siblings) {
       const QueueUsage& used = usage[static_cast<size_t>(q.value())];
       QueueShare& share = result.queues[static_cast<size_t>(q.value())];

@@ -24,7 +24,8 @@ struct Vessel {
 // level. A resource that runs out is shared at the level reached, rounded down,
 // and its rest one unit each by largest remainder, ties by position; filling goes
 // on with the other resources. Afterwards, on every resource, either every vessel
-// is full or nothing is left. O(R * Q * 64) for Q vessels and R resources.
+// is full or nothing is left. O(Q * (log Q + R * 25)) for Q vessels and R resources,
+// for each resource that runs out.
 void FillTogether(std::vector<Vessel>& vessels, ResourceVector& total);
 
 }  // namespace tessera

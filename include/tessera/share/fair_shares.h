@@ -53,7 +53,8 @@ concept DivisionRule = requires(const T& rule, const Division& division, std::sp
 // and the rest of an exhausted resource goes one unit each by largest remainder,
 // then id. The dominant share of a queue is its surplus over cluster capacity and
 // weight; `pods` and `gpu:MODEL` dominate only a queue that needs nothing else.
-// O(R * Q * 64) for Q siblings and R resources.
+// O(Q * (log Q + R * 25)) for Q siblings and R resources, for each resource that
+// is exhausted.
 struct DominantResourceDivision {
   void Divide(const Division& division, std::span<Claim> claims) const;
 };
