@@ -29,10 +29,25 @@ bool WithinQuota(const QueueOrderContext& context, const QueueStanding& q) {
   return true;
 }
 
+// A fraction and what it is about; comparisons decide exactly where that is close.
+struct Share {
+  Fraction exact{0, 1};
+  double about = 0;
+};
+
+std::strong_ordering CompareShares(const Share& a, const Share& b) {
+  // Far beyond the error of a quotient of two conversions.
+  constexpr double kClose = 1e-9;
+  const double difference = a.about - b.about, size = a.about + b.about;
+  if (difference > kClose * size) return std::strong_ordering::greater;
+  if (difference < -kClose * size) return std::strong_ordering::less;
+  return Compare(a.exact, b.exact);
+}
+
 // The largest part of capacity over weight that `q` would hold, or holds.
-Fraction SurplusShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job,
-                      bool beyond_quota) {
-  Fraction dominant{0, 1};
+Share SurplusShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job,
+                   bool beyond_quota) {
+  Share dominant;
   for (int r = 0; r < context.resources->size(); ++r) {
     if (!IsDominanceResource(*context.resources, r)) continue;
     int64_t held = (*q.allocated)[r] + (with_job ? (*q.job)[r] : 0);
@@ -40,8 +55,10 @@ Fraction SurplusShare(const QueueOrderContext& context, const QueueStanding& q, 
     if (held <= 0) continue;
     const int64_t weight = std::max<int64_t>((*q.weight)[r], 1);
     const int64_t capacity = std::max<int64_t>(context.capacity[r], 1);
-    const Fraction share{absl::int128{held} * kWeightOne, absl::int128{capacity} * weight};
-    if (Compare(share, dominant) > 0) dominant = share;
+    const double about = static_cast<double>(held) * static_cast<double>(kWeightOne) /
+                         (static_cast<double>(capacity) * static_cast<double>(weight));
+    const Share share{{absl::int128{held} * kWeightOne, absl::int128{capacity} * weight}, about};
+    if (CompareShares(share, dominant) > 0) dominant = share;
   }
   return dominant;
 }
@@ -99,8 +116,8 @@ bool DominantShareOrder::Before(const QueueOrderContext& context, const QueueSta
   if (a_within != b_within) return a_within;
   if (a.queue->priority != b.queue->priority) return a.queue->priority > b.queue->priority;
   for (const bool with_job : {true, false}) {
-    const int order = Sign(Compare(SurplusShare(context, a, with_job, !a_within),
-                                   SurplusShare(context, b, with_job, !b_within)));
+    const int order = Sign(CompareShares(SurplusShare(context, a, with_job, !a_within),
+                                         SurplusShare(context, b, with_job, !b_within)));
     if (order != 0) return order < 0;
   }
   return a.queue->created < b.queue->created;

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/ids.h"
@@ -115,9 +116,9 @@ class ServiceOrder {
 
   QueueId Winner(QueueId a, QueueId b) const {
     if (!a.valid() || !b.valid()) return a.valid() ? a : b;
-    if (order_.Before(context_, Standing(a), Standing(b))) return a;
-    if (order_.Before(context_, Standing(b), Standing(a))) return b;
-    return a < b ? a : b;
+    // Ties fall to the lower id, so the higher one has to be strictly before.
+    if (b < a) std::swap(a, b);
+    return order_.Before(context_, Standing(b), Standing(a)) ? b : a;
   }
 
   // Replays the matches of `child` up to the final of its siblings. Slots
