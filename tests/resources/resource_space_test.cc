@@ -39,17 +39,16 @@ TEST(ResourceSpaceTest, AModelCountsForItsFamily) {
   EXPECT_FALSE(CountsGpuModel("H100-80GB", "H100"));
 }
 
-TEST(ResourceVectorTest, NeedsAreMetComponentByComponent) {
-  ResourceVector have, need;
-  have[kCpu] = -1;
-  have[kGpu] = 2;
-  need[kGpu] = 2;
-  EXPECT_TRUE(Satisfies(have, need)) << "no CPU is asked for";
-  EXPECT_FALSE(FitsWithin(need, have)) << "0 is more than -1";
-  need[kGpu] = 3;
-  EXPECT_FALSE(Satisfies(have, need));
-  EXPECT_EQ((need * 2)[kGpu], 6);
-  EXPECT_EQ((need + have - have), need);
+TEST(ResourceVectorTest, ComparesAndAddsComponentByComponent) {
+  ResourceVector a, b;
+  a[kGpu] = 2;
+  b[kGpu] = 2;
+  EXPECT_TRUE(FitsWithin(a, b));
+  b[kCpu] = -1;
+  EXPECT_FALSE(FitsWithin(a, b)) << "0 is more than -1";
+  EXPECT_TRUE(FitsWithin(b, a));
+  EXPECT_EQ((a * 2)[kGpu], 4);
+  EXPECT_EQ(a + b - b, a);
 }
 
 }  // namespace

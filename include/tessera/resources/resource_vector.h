@@ -73,14 +73,6 @@ constexpr bool FitsWithin(const ResourceVector& a, const ResourceVector& b) {
   return fits;
 }
 
-// True when `need` is at most `have` in every component that `need` asks for.
-// A zero need is met even where `have` is negative.
-constexpr bool Satisfies(const ResourceVector& have, const ResourceVector& need) {
-  bool fits = true;
-  for (int r = 0; r < kMaxResources; ++r) fits &= need[r] <= 0 || need[r] <= have[r];
-  return fits;
-}
-
 }  // namespace tessera
 
 #endif  // TESSERA_RESOURCES_RESOURCE_VECTOR_H_
