@@ -152,13 +152,13 @@ class Filling {
     if (!Overflows(stream, low)) {
       while (high < top_ && !Overflows(stream, high = std::min(low + step, top_))) {
         low = high;
-        step *= 16;
+        step = std::min(step * 16, kMaxLevel / 16);
       }
       if (high == low) return top_;
     } else {
       while (low > 0 && Overflows(stream, low = std::max<int64_t>(high - step, 0))) {
         high = low;
-        step *= 16;
+        step = std::min(step * 16, kMaxLevel / 16);
       }
     }
     while (high - low > 1) {
