@@ -2,38 +2,59 @@
 
 #include <algorithm>
 
+#include "absl/numeric/int128.h"
 #include "tessera/resources/units.h"
 
 namespace tessera {
+namespace {
+
+size_t Index(QueueId q) { return static_cast<size_t>(q.value()); }
+
+// What each queue can use: the least of limit and demand, and of an inner queue no
+// more than its children can.
+std::vector<ResourceVector> Ceilings(const QueueTree& tree, const std::vector<QueueUsage>& usage) {
+  std::vector<ResourceVector> ceilings(usage.size());
+  const std::span<const QueueId> order = tree.top_down();
+  for (size_t k = order.size(); k > 0; --k) {
+    const QueueId q = order[k - 1];
+    ResourceVector& ceiling = ceilings[Index(q)];
+    const ResourceVector& usable = tree.is_leaf(q) ? usage[Index(q)].demand : ceiling;
+    for (int r = 0; r < kMaxResources; ++r) ceiling[r] = std::min(tree.limit(q)[r], usable[r]);
+    if (tree.parent(q).valid()) ceilings[Index(tree.parent(q))] += ceiling;
+  }
+  return ceilings;
+}
+
+}  // namespace
 
 FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resources,
                             const ResourceVector& capacity, const std::vector<QueueUsage>& usage,
-                            DivideFunction divide) {
+                            DivideFunction divide, const DivisionOptions& options,
+                            const std::vector<ResourceVector>& past_use) {
   FairShares result;
   result.capacity = capacity;
   result.queues.resize(static_cast<size_t>(tree.size()));
+  const std::vector<ResourceVector> ceilings = Ceilings(tree, usage);
   const auto divide_among = [&](std::span<const QueueId> siblings, const ResourceVector& total) {
-    std::vector<Claim> claims;
-    claims.reserve(siblings.size());
-    for (QueueId q : siblings) {
-      const QueueUsage& used = usage[static_cast<size_t>(q.value())];
-      QueueShare& share = result.queues[static_cast<size_t>(q.value())];
-      share.demand = used.demand;
-      share.allocated = used.allocated;
-      Claim claim;
-      claim.queue = q;
-      claim.quota = tree.quota(q);
-      claim.weight = tree.weight(q);
-      claim.priority = tree.queue(q).priority;
-      claim.created = tree.queue(q).created;
-      for (int r = 0; r < kMaxResources; ++r) {
-        claim.ceiling[r] = std::min(tree.limit(q)[r], used.demand[r]);
+    Claims claims(siblings.size(), resources.size());
+    if (!past_use.empty()) claims.past_use = ShareMatrix(siblings.size(), resources.size());
+    for (size_t i = 0; i < siblings.size(); ++i) {
+      const QueueId q = siblings[i];
+      claims.priority[i] = tree.queue(q).priority;
+      claims.created[i] = tree.queue(q).created;
+      for (int r = 0; r < resources.size(); ++r) {
+        claims.quota[r][i] = tree.quota(q)[r];
+        claims.weight[r][i] = tree.weight(q)[r];
+        claims.ceiling[r][i] = ceilings[Index(q)][r];
+        if (!past_use.empty()) claims.past_use[r][i] = past_use[Index(q)][r];
       }
-      claims.push_back(claim);
     }
-    divide({total, capacity, &resources}, claims);
-    for (const Claim& claim : claims) {
-      result.queues[static_cast<size_t>(claim.queue.value())].fair_share = claim.share;
+    divide({options, total, capacity, &resources}, claims);
+    for (size_t i = 0; i < siblings.size(); ++i) {
+      QueueShare& share = result.queues[Index(siblings[i])];
+      share.demand = usage[Index(siblings[i])].demand;
+      share.allocated = usage[Index(siblings[i])].allocated;
+      for (int r = 0; r < resources.size(); ++r) share.fair_share[r] = claims.share[r][i];
     }
   };
   divide_among(tree.children(QueueId()), capacity);
@@ -41,6 +62,37 @@ FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resource
     if (!tree.is_leaf(q)) divide_among(tree.children(q), result.of(q).fair_share);
   }
   return result;
+}
+
+FairShares DivideFairShares(const Snapshot& snapshot, const UsagePolicy& policy,
+                            DivideFunction divide, const DivisionOptions& options) {
+  const ResourceVector capacity = TotalCapacity(snapshot, policy.mig_charge);
+  return DivideFairShares(snapshot.queues(), snapshot.resources(), capacity,
+                          MeasureUsage(snapshot, policy), divide, options,
+                          PastUse(snapshot.queues(), snapshot.resources(), capacity, options));
+}
+
+std::vector<ResourceVector> PastUse(const QueueTree& tree, const ResourceSpace& resources,
+                                    const ResourceVector& capacity,
+                                    const DivisionOptions& options) {
+  std::vector<ResourceVector> past_use;
+  if (options.usage_strength == 0 || options.usage_window == 0) return past_use;
+  past_use.resize(static_cast<size_t>(tree.size()));
+  const std::span<const QueueId> order = tree.top_down();
+  for (size_t k = order.size(); k > 0; --k) {
+    const QueueId q = order[k - 1];
+    for (const auto& [name, used] : tree.queue(q).usage) {
+      const std::optional<int> r = resources.Find(name);
+      if (!r || capacity[*r] <= 0) continue;
+      const absl::int128 all = absl::int128{capacity[*r]} * options.usage_window;
+      const absl::int128 part = absl::int128{used} * kUsageOne / all;
+      past_use[Index(q)][*r] = static_cast<int64_t>(std::min<absl::int128>(part, kUnlimited));
+    }
+    const QueueId parent = tree.parent(q);
+    if (!parent.valid() || !tree.queue(parent).usage.empty()) continue;
+    past_use[Index(parent)] += past_use[Index(q)];
+  }
+  return past_use;
 }
 
 bool IsDominanceResource(const ResourceSpace& resources, int r) {

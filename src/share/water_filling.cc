@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <cmath>
 #include <utility>
+
+#include "absl/numeric/int128.h"
+#include "tessera/share/fraction.h"
 
 namespace tessera {
 namespace {
@@ -13,13 +16,8 @@ namespace {
 constexpr int kLevelBits = 62;
 constexpr int64_t kMaxLevel = int64_t{1} << kLevelBits;
 
-// floor(log2(f)) of a positive fraction.
-int Exponent(Fraction f) {
-  int exponent = 0;
-  for (; f.numerator >= f.denominator; f.numerator /= 2) ++exponent;
-  if (exponent > 0) return exponent - 1;
-  for (; f.numerator < f.denominator; f.numerator *= 2) --exponent;
-  return exponent;
+Fraction Exact(const FullLevel& level) {
+  return {level.room, absl::int128{level.capacity} * level.weight};
 }
 
 // Number of bits of a positive value.
@@ -28,10 +26,11 @@ int BitsOf(absl::int128 value) {
   return high != 0 ? 128 - std::countl_zero(high) : 64 - std::countl_zero(absl::Int128Low64(value));
 }
 
-// ceil(f * 2^shift), at least 1 and at most `kMaxLevel`; long division, as many
-// bits at a time as the remainder leaves room for.
-int64_t ScaledLevel(const Fraction& f, int shift) {
-  if (f.numerator <= 0) return 1;
+// ceil(level * 2^shift), at least 1 and at most `kMaxLevel`; long division, as
+// many bits at a time as the remainder leaves room for.
+int64_t ScaledLevel(const FullLevel& full, int shift) {
+  if (full.room <= 0) return 1;
+  const Fraction f = Exact(full);
   absl::int128 level = f.numerator / f.denominator;
   absl::int128 rest = f.numerator % f.denominator;
   const int room = std::min(126 - BitsOf(f.denominator), 60);
@@ -47,196 +46,223 @@ int64_t ScaledLevel(const Fraction& f, int shift) {
   return static_cast<int64_t>(std::clamp<absl::int128>(level, 1, kMaxLevel));
 }
 
-// One resource: what each vessel can take of it, and how much there is.
-struct Stream {
-  int resource = 0;
-  int64_t total = 0;
-  std::vector<int64_t> rooms;
-};
-
-// The state of one filling: levels on the common scale, resources still open.
+// The state of one filling, on a common scale of levels.
 //
-// A level is found in two steps: by floating point from sums over the vessels in
-// order of the level at which they are full, and exactly around that guess. Only
-// the exact step decides.
+// A level is a lower bound of the exact one, so that no rounding can hand out what
+// there is not; what is taken at it is exact.
 class Filling {
  public:
-  Filling(std::vector<Vessel>& vessels, ResourceVector& total) : vessels_(vessels), total_(total) {
-    Fraction highest{0, 1};
-    for (const Vessel& vessel : vessels) {
-      if (Compare(vessel.full_at, highest) > 0) highest = vessel.full_at;
+  Filling(Vessels& vessels, ResourceVector& left)
+      : vessels_(vessels), left_(left), size_(vessels.full.size()) {
+    const FullLevel highest =
+        *std::ranges::max_element(vessels.full, {}, [](const FullLevel& f) { return f.about; });
+    int exponent = 0;
+    std::frexp(highest.about, &exponent);
+    const int shift = highest.room > 0 ? kLevelBits - 1 - exponent : 0;
+    full_.reserve(size_);
+    rate_.reserve(size_);
+    for (const FullLevel& full : vessels.full) {
+      full_.push_back(ScaledLevel(full, shift));
+      rate_.push_back(1.0 / static_cast<double>(full_.back()));
+      top_ = std::max(top_, full_.back());
     }
-    const int shift = highest.numerator > 0 ? kLevelBits - 1 - Exponent(highest) : 0;
-    for (const Vessel& vessel : vessels) {
-      full_at_.push_back(ScaledLevel(vessel.full_at, shift));
-      rate_.push_back(1.0 / static_cast<double>(full_at_.back()));
-      top_ = std::max(top_, full_at_.back());
-    }
-    by_full_.resize(vessels.size());
-    std::iota(by_full_.begin(), by_full_.end(), size_t{0});
-    std::ranges::sort(by_full_, {}, [this](size_t i) { return full_at_[i]; });
-    for (int r = 0; r < kMaxResources; ++r) OpenStream(r);
   }
 
-  void Run() {
-    while (!open_.empty()) {
-      const int64_t level = HighestLevel();
-      std::vector<Stream> still_open;
-      for (Stream& stream : open_) {
-        if (level == top_ || Overflows(stream, level + 1)) {
-          Settle(stream, level);
-        } else {
-          still_open.push_back(std::move(stream));
-        }
-      }
-      open_ = std::move(still_open);
+  void Run(WhenShort when_short) {
+    std::vector<int> open;
+    for (int r = 0; r < kMaxResources; ++r) {
+      if (!room(r).empty()) open.push_back(r);
     }
+    if (when_short == WhenShort::kGoOn) {
+      for (int r : open) Settle(r, LevelAtWhichItRunsOut(r));
+      return;
+    }
+    while (!open.empty()) open = SettleFirst(open);
   }
 
  private:
-  void OpenStream(int r) {
-    Stream stream;
-    stream.resource = r;
-    stream.total = total_[r];
-    stream.rooms.reserve(vessels_.size());
-    bool wanted = false;
-    for (const Vessel& vessel : vessels_) {
-      stream.rooms.push_back(vessel.room[r]);
-      wanted |= vessel.room[r] > 0;
-    }
-    if (wanted) open_.push_back(std::move(stream));
-  }
+  Column& room(int r) { return vessels_.room[static_cast<size_t>(r)]; }
+  const Column& room(int r) const { return vessels_.room[static_cast<size_t>(r)]; }
 
-  // floor(room * level / full): a floating-point quotient, put right by its exact
-  // remainder, where the room is small enough for that to be at most a unit off.
+  // A quotient of doubles is off by at most 2^-11 below 2^40, so only one that close
+  // to an integer has to be put right.
+  static constexpr int64_t kSmall = int64_t{1} << 40;
+  static constexpr double kUnsure = 0x1p-10;
+
+  // floor(room * level / full).
   int64_t Taken(size_t i, int64_t room, int64_t level) const {
-    constexpr int64_t kExactInDouble = int64_t{1} << 50;
-    const int64_t full = full_at_[i];
-    if (room == 0 || level >= full) return room;
-    const absl::int128 product = absl::int128{room} * level;
-    if (room >= kExactInDouble) return static_cast<int64_t>(product / full);
-    int64_t taken =
-        static_cast<int64_t>(static_cast<double>(room) * (static_cast<double>(level) * rate_[i]));
-    const absl::int128 rest = product - absl::int128{taken} * full;
-    if (rest < 0) --taken;
-    if (rest >= full) ++taken;
-    return taken;
-  }
-
-  bool Overflows(const Stream& stream, int64_t level) const {
-    absl::int128 sum = 0;
-    for (size_t i = 0; i < full_at_.size(); ++i) sum += Taken(i, stream.rooms[i], level);
-    return sum > stream.total;
-  }
-
-  // About the level at which `stream` runs out: the vessels that are full by then
-  // hold their rooms, the others in proportion.
-  double GuessLevel(const Stream& stream) const {
-    double open_rate = 0, full = 0;
-    for (size_t i = 0; i < full_at_.size(); ++i) {
-      open_rate += static_cast<double>(stream.rooms[i]) * rate_[i];
+    if (level >= full_[i]) return room;
+    if (room >= kSmall) {
+      return static_cast<int64_t>(absl::int128{room} * level / full_[i]);
     }
-    const double total = static_cast<double>(stream.total);
-    for (size_t i : by_full_) {
-      const double level = static_cast<double>(full_at_[i]);
-      if (full + open_rate * level > total) break;
-      full += static_cast<double>(stream.rooms[i]);
-      open_rate -= static_cast<double>(stream.rooms[i]) * rate_[i];
-    }
-    return open_rate > 0 ? (total - full) / open_rate : static_cast<double>(top_);
+    const double about = static_cast<double>(room) * (static_cast<double>(level) * rate_[i]);
+    int64_t taken = static_cast<int64_t>(about);
+    const double fraction = about - static_cast<double>(taken);
+    if (fraction > kUnsure && fraction < 1 - kUnsure) return taken;
+    const absl::int128 rest = absl::int128{room} * level - absl::int128{taken} * full_[i];
+    return rest < 0 ? taken - 1 : rest >= full_[i] ? taken + 1 : taken;
   }
 
-  // The highest level at which `stream` does not overflow, searched around `near`.
-  int64_t HighestLevelOf(const Stream& stream, int64_t near) const {
-    int64_t low = std::clamp<int64_t>(near, 0, top_), high = low, step = int64_t{1} << 20;
-    if (!Overflows(stream, low)) {
-      while (high < top_ && !Overflows(stream, high = std::min(low + step, top_))) {
-        low = high;
-        step = std::min(step * 16, kMaxLevel / 16);
+  // The level at which `r` runs out, or the top: at most the exact one, and less by
+  // no more than 2^-43 of it. What is taken grows ever more slowly with the level, so
+  // Newton's steps from 0 on approach it from below. The slopes are whole numbers,
+  // rounded up; their sums do not depend on the order of the vessels.
+  int64_t LevelAtWhichItRunsOut(int r) const {
+    const Column& room = this->room(r);
+    const int64_t total = left_[r];
+    int64_t all = 0;
+    double steepest = 0;
+    for (size_t i = 0; i < size_; ++i) {
+      all += room[i];
+      steepest = std::max(steepest, static_cast<double>(room[i]) * rate_[i]);
+    }
+    if (all <= total) return top_;
+    const double scale = std::ldexp(1.0, 60 - std::bit_width(size_) - std::ilogb(steepest));
+    Column slope(size_);
+    for (size_t i = 0; i < size_; ++i) {
+      if (room[i] == 0) continue;
+      slope[i] = static_cast<int64_t>(static_cast<double>(room[i]) * rate_[i] * scale) + 1;
+    }
+    constexpr double kRoundedDown = 1 - 0x1p-48;
+    for (int64_t level = 0;;) {
+      int64_t full = 0, rising = 0;
+      for (size_t i = 0; i < size_; ++i) {
+        const bool is_full = full_[i] <= level;
+        full += is_full ? room[i] : 0;
+        rising += is_full ? 0 : slope[i];
       }
-      if (high == low) return top_;
-    } else {
-      while (low > 0 && Overflows(stream, low = std::max<int64_t>(high - step, 0))) {
-        high = low;
-        step = std::min(step * 16, kMaxLevel / 16);
-      }
+      if (rising == 0) return level;
+      const double next =
+          static_cast<double>(total - full) / static_cast<double>(rising) * scale * kRoundedDown;
+      if (static_cast<int64_t>(next) <= level) return level;
+      level = static_cast<int64_t>(next);
     }
-    while (high - low > 1) {
-      const int64_t middle = low + (high - low) / 2;
-      (Overflows(stream, middle) ? high : low) = middle;
-    }
-    return low;
   }
 
-  // The highest level at which no open stream overflows.
-  int64_t HighestLevel() const {
-    std::vector<std::pair<double, const Stream*>> guesses;
-    for (const Stream& stream : open_) guesses.emplace_back(GuessLevel(stream), &stream);
-    std::ranges::stable_sort(guesses, {}, [](const auto& guess) { return guess.first; });
-    int64_t level = top_;
-    for (const auto& [guess, stream] : guesses) {
-      if (!Overflows(*stream, level)) continue;
-      constexpr double kBelowTop = 0x1p62;
-      const int64_t near = guess < kBelowTop ? static_cast<int64_t>(guess) : level;
-      level = HighestLevelOf(*stream, std::min(near, level));
+  // Settles the resources of `open` that run out first, and stops the vessels that
+  // need them; tells which are still open.
+  std::vector<int> SettleFirst(const std::vector<int>& open) {
+    std::vector<std::pair<int64_t, int>> levels;
+    for (int r : open) levels.emplace_back(LevelAtWhichItRunsOut(r), r);
+    const int64_t level = std::ranges::min(levels).first;
+    std::vector<bool> stopped(size_);
+    std::vector<int> still_open;
+    for (const auto& [at, r] : levels) {
+      if (at > level) {
+        still_open.push_back(r);
+        continue;
+      }
+      for (size_t i = 0; i < size_; ++i) {
+        if (room(r)[i] > 0 && full_[i] > level) stopped[i] = true;
+      }
+      Settle(r, level);
     }
-    return level;
+    for (size_t i = 0; i < size_; ++i) {
+      if (!stopped[i]) continue;
+      for (int r : still_open) room(r)[i] = Taken(i, room(r)[i], level);
+      full_[i] = std::max<int64_t>(level, 1);
+      rate_[i] = 1.0 / static_cast<double>(full_[i]);
+    }
+    return still_open;
+  }
+
+  // A vessel that is not full when its resource runs out.
+  struct Thirsty {
+    size_t vessel;
+    int64_t room;   // still
+    double about;   // what rounding down took from it
+    int64_t whole;  // the same exactly: whole base units
+    int64_t part;   // and this part of `full_`
+    int64_t tie_key;
+  };
+
+  bool RoundedUpBefore(const Thirsty& a, const Thirsty& b) const {
+    constexpr double kUndecided = 1e-9;
+    const double difference = a.about - b.about;
+    if (difference > kUndecided || difference < -kUndecided) return difference > 0;
+    if (a.whole != b.whole) return a.whole > b.whole;
+    const std::strong_ordering order =
+        Compare(Fraction{a.part, full_[a.vessel]}, Fraction{b.part, full_[b.vessel]});
+    if (order != 0) return order > 0;
+    return a.tie_key != b.tie_key ? a.tie_key < b.tie_key : a.vessel < b.vessel;
   }
 
   // Shares a resource out at `level` for good, and its rest by largest remainder.
-  void Settle(const Stream& stream, int64_t level) {
-    const int r = stream.resource;
-    struct Thirsty {
-      double rest;  // about
-      Fraction exact;
-      size_t vessel;
-    };
+  void Settle(int r, int64_t level) {
+    Column& taken = room(r);
+    const Column& held = vessels_.held[static_cast<size_t>(r)];
+    const Column& tie_key = vessels_.tie_key[static_cast<size_t>(r)];
+    const int64_t unit = std::max<int64_t>(vessels_.unit[r], 1);
     std::vector<Thirsty> thirsty;
-    thirsty.reserve(vessels_.size());
-    for (size_t i = 0; i < vessels_.size(); ++i) {
-      const int64_t taken = Taken(i, stream.rooms[i], level);
-      vessels_[i].filled[r] = taken;
-      total_[r] -= taken;
-      if (taken == stream.rooms[i]) continue;
-      const absl::int128 rest =
-          absl::int128{stream.rooms[i]} * level - absl::int128{taken} * full_at_[i];
-      thirsty.push_back(
-          {static_cast<double>(static_cast<int64_t>(rest)) * rate_[i], {rest, full_at_[i]}, i});
+    for (size_t i = 0; i < size_; ++i) {
+      const int64_t wanted = taken[i];
+      const int64_t exact = Taken(i, wanted, level);
+      // Down to whole units of what it holds then, but not below what it holds now.
+      const int64_t base = held.empty() ? 0 : held[i];
+      const int64_t cut = exact == wanted ? 0 : std::min((base + exact) % unit, exact);
+      taken[i] = exact - cut;
+      left_[r] -= taken[i];
+      if (exact == wanted) continue;
+      const int64_t part =
+          static_cast<int64_t>(absl::int128{wanted} * level - absl::int128{exact} * full_[i]);
+      thirsty.push_back({i, wanted - taken[i],
+                         static_cast<double>(cut) + static_cast<double>(part) * rate_[i], cut, part,
+                         tie_key.empty() ? 0 : tie_key[i]});
     }
-    std::ranges::stable_sort(thirsty, [](const Thirsty& a, const Thirsty& b) {
-      constexpr double kUndecided = 1e-9;
-      const double difference = a.rest - b.rest;
-      if (difference > kUndecided || difference < -kUndecided) return difference > 0;
-      return Compare(a.exact, b.exact) > 0;
-    });
-    while (total_[r] > 0 && !thirsty.empty()) {
-      const int64_t each = std::max<int64_t>(total_[r] / static_cast<int64_t>(thirsty.size()), 1);
-      std::erase_if(thirsty, [&](const Thirsty& next) {
-        Vessel& vessel = vessels_[next.vessel];
-        const int64_t extra = std::min({each, total_[r], vessel.room[r] - vessel.filled[r]});
-        vessel.filled[r] += extra;
-        total_[r] -= extra;
-        return vessel.filled[r] == vessel.room[r];
+    GiveRest(r, unit, thirsty);
+  }
+
+  // What is left of `r`, a unit each to those from whom rounding took the most.
+  void GiveRest(int r, int64_t unit, std::vector<Thirsty>& thirsty) {
+    const Column& held = vessels_.held[static_cast<size_t>(r)];
+    const auto before = [this](const Thirsty& a, const Thirsty& b) {
+      return RoundedUpBefore(a, b);
+    };
+    const bool one_each = unit == 1 && left_[r] < static_cast<int64_t>(thirsty.size());
+    if (one_each) {
+      std::ranges::nth_element(thirsty, thirsty.begin() + left_[r], before);
+    } else {
+      std::ranges::sort(thirsty, before);
+    }
+    while (left_[r] > 0 && !thirsty.empty()) {
+      const int64_t pieces = left_[r] / unit / static_cast<int64_t>(thirsty.size());
+      const int64_t each = std::max<int64_t>(pieces, 1) * unit;
+      std::erase_if(thirsty, [&](Thirsty& next) {
+        int64_t& taken = room(r)[next.vessel];
+        const int64_t over = held.empty() ? 0 : (held[next.vessel] + taken) % unit;
+        const int64_t extra = std::min({each - over, left_[r], next.room});
+        taken += extra;
+        left_[r] -= extra;
+        next.room -= extra;
+        return next.room == 0;
       });
     }
   }
 
-  std::vector<Vessel>& vessels_;
-  ResourceVector& total_;
-  std::vector<int64_t> full_at_;  // by vessel
-  std::vector<double> rate_;      // 1 / full_at_, about
-  std::vector<size_t> by_full_;   // vessels, the first to be full first
+  Vessels& vessels_;
+  ResourceVector& left_;
+  size_t size_;
+  std::vector<int64_t> full_;  // by vessel, on the common scale
+  std::vector<double> rate_;   // 1 / full_, about
   int64_t top_ = 1;
-  std::vector<Stream> open_;
 };
 
 }  // namespace
 
-void FillTogether(std::vector<Vessel>& vessels, ResourceVector& total) {
-  const bool all_full = std::ranges::all_of(
-      vessels, [](const Vessel& vessel) { return vessel.room == ResourceVector(); });
-  if (all_full) return;
-  Filling(vessels, total).Run();
+std::strong_ordering Compare(const FullLevel& a, const FullLevel& b) {
+  // Far beyond the error of a quotient of conversions.
+  constexpr double kClose = 1e-9;
+  const double difference = a.about - b.about, size = a.about + b.about;
+  if (difference > kClose * size) return std::strong_ordering::greater;
+  if (difference < -kClose * size) return std::strong_ordering::less;
+  if (a.capacity == b.capacity && a.weight == b.weight) return a.room <=> b.room;
+  return Compare(Exact(a), Exact(b));
+}
+
+void FillTogether(Vessels& vessels, WhenShort when_short, ResourceVector& left) {
+  const bool nothing = std::ranges::all_of(vessels.room, &Column::empty);
+  if (nothing || vessels.full.empty()) return;
+  Filling(vessels, left).Run(when_short);
 }
 
 }  // namespace tessera

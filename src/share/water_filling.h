@@ -3,30 +3,56 @@
 
 // Raising many levels together until something runs out, in whole units.
 
+#include <array>
+#include <compare>
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "absl/numeric/int128.h"
 #include "tessera/resources/resource_vector.h"
-#include "tessera/share/fraction.h"
 
 namespace tessera {
 
-// One vessel: how much it can take of each resource, and the level at which it
-// has taken all of it. In between it takes each resource in proportion.
-struct Vessel {
-  ResourceVector room;
-  Fraction full_at;       // > 0 if any room
-  ResourceVector filled;  // out
+// The level at which a vessel is full: room / (capacity * weight), exactly, and
+// about. Below 2^61, 2^61 and 2^45; all 0 for a vessel without room.
+struct FullLevel {
+  int64_t room = 0;
+  int64_t capacity = 1;
+  int64_t weight = 1;
+  double about = 0;
+
+  static FullLevel Of(int64_t room, int64_t capacity, int64_t weight) {
+    return {
+        room, capacity, weight,
+        static_cast<double>(room) / (static_cast<double>(capacity) * static_cast<double>(weight))};
+  }
 };
 
-// Fills vessels from `total` (reduced by what they take) at a common rising
-// level. A resource that runs out is shared at the level reached, rounded down,
-// and its rest one unit each by largest remainder, ties by position; filling goes
-// on with the other resources. Afterwards, on every resource, either every vessel
-// is full or nothing is left. O(Q * (log Q + R * 25)) for Q vessels and R resources,
-// for each resource that runs out.
-void FillTogether(std::vector<Vessel>& vessels, ResourceVector& total);
+// Compares exactly; mostly by a comparison of two doubles.
+std::strong_ordering Compare(const FullLevel& a, const FullLevel& b);
+
+// A column of `Vessels`; empty where nobody has any.
+using Column = std::vector<int64_t>;
+
+// What is filled: each vessel takes each resource in proportion to the level, from
+// nothing at 0 to all its room at `full`.
+struct Vessels {
+  std::vector<FullLevel> full;                // by vessel
+  std::array<Column, kMaxResources> room;     // filling leaves what was taken here
+  ResourceVector unit;                        // that is not cut; 0 or 1: base units
+  std::array<Column, kMaxResources> held;     // already, where units are whole
+  std::array<Column, kMaxResources> tie_key;  // the smaller is rounded up first
+};
+
+// Whether a vessel that is short of one resource goes on with the others.
+enum class WhenShort { kGoOn, kStop };
+
+// Fills vessels from `left` (reduced by what they take) at a common rising level.
+// A resource that runs out is shared at the level reached, rounded down, and its
+// rest by largest remainder, one unit each, ties by `tie_key`, then position. With
+// `kGoOn` afterwards, on every resource, either every vessel is full or nothing is
+// left. O(vessels * resources), times the resources once more with `kStop`.
+void FillTogether(Vessels& vessels, WhenShort when_short, ResourceVector& left);
 
 }  // namespace tessera
 

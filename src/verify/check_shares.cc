@@ -14,10 +14,12 @@ namespace {
 class SiblingJudge {
  public:
   SiblingJudge(const QueueTree& tree, const ResourceSpace& resources, const FairShares& shares,
-               QueueId parent, int r, std::vector<std::string>& problems)
+               const std::vector<ResourceVector>& ceilings, QueueId parent, int r,
+               std::vector<std::string>& problems)
       : tree_(tree),
         resources_(resources),
         shares_(shares),
+        ceilings_(ceilings),
         parent_(parent),
         r_(r),
         problems_(problems) {}
@@ -31,9 +33,7 @@ class SiblingJudge {
 
  private:
   int64_t share(QueueId q) const { return shares_.of(q).fair_share[r_]; }
-  int64_t ceiling(QueueId q) const {
-    return std::min(tree_.limit(q)[r_], shares_.of(q).demand[r_]);
-  }
+  int64_t ceiling(QueueId q) const { return ceilings_[static_cast<size_t>(q.value())][r_]; }
   int64_t floor(QueueId q) const { return std::min(tree_.quota(q)[r_], ceiling(q)); }
   std::span<const QueueId> siblings() const { return tree_.children(parent_); }
   int64_t amount() const { return parent_.valid() ? share(parent_) : shares_.capacity[r_]; }
@@ -107,10 +107,29 @@ class SiblingJudge {
   const QueueTree& tree_;
   const ResourceSpace& resources_;
   const FairShares& shares_;
+  const std::vector<ResourceVector>& ceilings_;  // by queue
   QueueId parent_;
   int r_;
   std::vector<std::string>& problems_;
 };
+
+// What each queue can use: limits and demands of its own and of all below it.
+std::vector<ResourceVector> Ceilings(const QueueTree& tree, const FairShares& shares) {
+  std::vector<ResourceVector> ceilings(shares.queues.size());
+  std::vector<QueueId> order(tree.top_down().rbegin(), tree.top_down().rend());
+  for (QueueId q : order) {
+    ResourceVector& ceiling = ceilings[static_cast<size_t>(q.value())];
+    for (int r = 0; r < kMaxResources; ++r) {
+      int64_t below = 0;
+      for (QueueId child : tree.children(q)) {
+        below += ceilings[static_cast<size_t>(child.value())][r];
+      }
+      const int64_t wanted = tree.is_leaf(q) ? shares.of(q).demand[r] : below;
+      ceiling[r] = std::min(tree.limit(q)[r], wanted);
+    }
+  }
+  return ceilings;
+}
 
 // What each queue must obey whatever its siblings have.
 void JudgeQueue(const QueueTree& tree, const ResourceSpace& resources, const FairShares& shares,
@@ -142,12 +161,13 @@ std::vector<std::string> CheckShares(const QueueTree& queues, const ResourceSpac
         absl::StrCat("there are ", queues.size(), " queues, but shares of ", shares.queues.size()));
     return problems;
   }
+  const std::vector<ResourceVector> ceilings = Ceilings(queues, shares);
   // The siblings of the top level have no parent, of which -1 is the id.
   for (int q = -1; q < queues.size(); ++q) {
     if (q >= 0) JudgeQueue(queues, resources, shares, QueueId(q), problems);
     if (queues.children(QueueId(q)).empty()) continue;
     for (int r = 0; r < resources.size(); ++r) {
-      SiblingJudge(queues, resources, shares, QueueId(q), r, problems).Judge();
+      SiblingJudge(queues, resources, shares, ceilings, QueueId(q), r, problems).Judge();
     }
   }
   return problems;

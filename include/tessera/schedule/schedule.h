@@ -31,6 +31,7 @@ enum class ElasticGrowth {
 // queues, finder) are types; see `Schedule`.
 struct CycleRules {
   UsagePolicy usage;
+  DivisionOptions division;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
   // A fraction that a shared GPU can take once releasing pods are gone is
   // nominated there rather than bound to a free GPU.
@@ -58,6 +59,7 @@ inline SchedulePolicy<DominantResourceDivision, DominantShareOrder> Strict() { r
 inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   CycleRules rules;
   rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false};
+  rules.division.usage_strength = 1000;
   rules.growth = ElasticGrowth::kInTurn;
   rules.await_shared_gpu = true;
   return {{}, {}, rules};
@@ -91,7 +93,7 @@ template <typename Policy>
 CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder find = FindPacked) {
   return RunCycle(
       snapshot, policy.rules,
-      [&policy](const Division& division, std::span<Claim> claims) {
+      [&policy](const Division& division, Claims& claims) {
         policy.division.Divide(division, claims);
       },
       [&policy](const QueueOrderContext& context, const QueueStanding& a, const QueueStanding& b) {

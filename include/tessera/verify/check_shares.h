@@ -14,7 +14,8 @@ namespace tessera {
 
 // What `shares` breaks of the rules that every division obeys, whatever its policy,
 // as sentences; empty: nothing. Exact. Where "ceiling" is the least of limit and
-// demand, on each resource:
+// demand, and of an inner queue no more than the ceilings of its children, on each
+// resource:
 // - conservation: the shares of siblings sum to at most what their parent has, those
 //   of the top level to at most the capacity; none is negative or above its ceiling;
 // - quota first: a share is at least the least of quota and ceiling, where these
