@@ -181,9 +181,9 @@ class Filling {
     const double difference = a.about - b.about;
     if (difference > kUndecided || difference < -kUndecided) return difference > 0;
     if (a.whole != b.whole) return a.whole > b.whole;
-    const std::strong_ordering order =
-        Compare(Fraction{a.part, full_[a.vessel]}, Fraction{b.part, full_[b.vessel]});
-    if (order != 0) return order > 0;
+    const absl::int128 part_a = absl::int128{a.part} * full_[b.vessel];
+    const absl::int128 part_b = absl::int128{b.part} * full_[a.vessel];
+    if (part_a != part_b) return part_a > part_b;
     return a.tie_key != b.tie_key ? a.tie_key < b.tie_key : a.vessel < b.vessel;
   }
 
