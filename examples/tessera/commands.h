@@ -4,6 +4,7 @@
 // The sub-commands of the program `tessera`. Each prints its answer on standard
 // output and returns the exit code.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,7 @@ struct PlanArguments {
   std::string file;
   std::string out;
   std::string preset = "strict";
+  std::string export_as;  // "nvidia-smi" or "mig-parted"
   bool json = false;
   bool mosaic = false;
 };
@@ -31,7 +33,19 @@ int RunExplain(const std::string& file, const std::string& workload, const std::
 int RunShares(const std::string& file, const std::string& preset, const std::string& compare,
               bool json);
 int RunCheck(const std::string& file, const std::string& plan, const std::string& preset);
-int RunMig(const std::string& model, bool json);
+
+struct MigArguments {
+  std::string model;                  // or a snapshot
+  std::optional<std::string> layout;  // the instances of one GPU
+  std::string lgi;                    // a file that lists instances
+  std::string export_as;              // "mig-parted"
+  bool json = false;
+};
+// About a GPU model, and layouts of it.
+int RunMig(const MigArguments& arguments);
+// About the GPUs of a snapshot.
+int RunMigOfCluster(const MigArguments& arguments);
+
 int RunImportOpenb(const std::string& nodes, const std::string& pods);
 
 // --- Shared by the commands ------------------------------------------------
@@ -39,6 +53,9 @@ int RunImportOpenb(const std::string& nodes, const std::string& pods);
 // The bytes of a file, or of standard input for "-".
 absl::StatusOr<std::string> ReadInput(const std::string& file);
 absl::StatusOr<Snapshot> ReadSnapshot(const std::string& file);
+
+// Writes a whole file; `Reject`s it where that fails.
+int WriteOutput(const std::string& file, const std::string& text);
 
 // Prints `tessera: FILE: message` on standard error.
 int Reject(std::string_view file, const absl::Status& status);

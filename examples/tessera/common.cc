@@ -80,6 +80,13 @@ absl::StatusOr<Snapshot> ReadSnapshot(const std::string& file) {
   return ParseSnapshot(text);
 }
 
+int WriteOutput(const std::string& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? static_cast<int>(kPlanned) : Reject(file, absl::UnknownError("cannot be written"));
+}
+
 int Reject(std::string_view file, const absl::Status& status) {
   const std::string name = file == "-" ? "standard input" : std::string(file);
   std::fprintf(stderr, "tessera: %s: %s\n", name.c_str(),

@@ -19,6 +19,7 @@ constexpr int kWrongUsage = 2;
 // What the options of all commands are read into.
 struct Options {
   PlanArguments plan;
+  MigArguments mig;
   std::string file, other, workload, format = "text";
   std::string preset = "strict";
   std::string compare;
@@ -33,22 +34,53 @@ void AddPreset(CLI::App* command, std::string& preset) {
       ->check(CLI::IsMember({"strict", "kai"}));
 }
 
-void AddFormat(CLI::App* command, std::string& format) {
-  command->add_option("--format", format, "text (default) or json")
+CLI::Option* AddFormat(CLI::App* command, std::string& format) {
+  return command->add_option("--format", format, "text (default) or json")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
-void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
+void AddPlan(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::App* plan = app.add_subcommand("plan", "plan one scheduling cycle");
   AddFile(plan, o.plan.file);
   AddPreset(plan, o.plan.preset);
-  AddFormat(plan, o.format);
+  CLI::Option* format = AddFormat(plan, o.format);
   plan->add_option("--out", o.plan.out, "also write the plan to this file");
   plan->add_flag("--mosaic", o.plan.mosaic, "draw every GPU as it is after the plan");
+  plan->add_option("--export", o.plan.export_as,
+                   "print the plan's MIG operations as a script for nvidia-smi, or the MIG "
+                   "layouts after it as a configuration for mig-parted")
+      ->check(CLI::IsMember({"nvidia-smi", "mig-parted"}))
+      ->excludes(format);
   plan->callback([&] {
     o.plan.json = o.format == "json";
     run = [&o] { return RunPlan(o.plan); };
   });
+}
+
+void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
+  CLI::App* mig = app.add_subcommand("mig", "the MIG geometry of a GPU model, or of a cluster");
+  CLI::Option* model = mig->add_option(
+      "MODEL", o.mig.model,
+      "such as H100-80GB; left out, all are listed; with --export a snapshot");
+  CLI::Option* format = AddFormat(mig, o.format);
+  CLI::Option* layout = mig->add_option(
+      "--layout", o.mig.layout, "what still fits beside instances such as 3g.40gb@4,1g.10gb@0");
+  CLI::Option* lgi = mig->add_option(
+      "--lgi", o.mig.lgi, "the same for what `nvidia-smi mig -lgi` printed to this file");
+  CLI::Option* to = mig->add_option("--export", o.mig.export_as,
+                                    "print the MIG layouts of a snapshot in this format");
+  to->check(CLI::IsMember({"mig-parted"}))->needs(model)->excludes(format);
+  layout->needs(model)->excludes(lgi)->excludes(to);
+  lgi->needs(model)->excludes(to);
+  mig->callback([&] {
+    o.mig.json = o.format == "json";
+    const bool is_cluster = !o.mig.export_as.empty();
+    run = [&o, is_cluster] { return is_cluster ? RunMigOfCluster(o.mig) : RunMig(o.mig); };
+  });
+}
+
+void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
+  AddPlan(app, o, run);
 
   CLI::App* explain = app.add_subcommand("explain", "why a workload is where it is, or waits");
   AddFile(explain, o.file);
@@ -71,10 +103,7 @@ void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
   check->add_option("PLAN", o.other, "plan (tessera/v1 JSON)")->required();
   check->callback([&] { run = [&o] { return RunCheck(o.file, o.other, o.preset); }; });
 
-  CLI::App* mig = app.add_subcommand("mig", "the MIG geometry of a GPU model");
-  mig->add_option("MODEL", o.file, "such as H100-80GB; left out, all are listed");
-  AddFormat(mig, o.format);
-  mig->callback([&] { run = [&o] { return RunMig(o.file, o.format == "json"); }; });
+  AddMig(app, o, run);
 
   CLI::App* openb =
       app.add_subcommand("import-openb", "Alibaba's openb trace as a snapshot, on standard output");

@@ -1,7 +1,6 @@
 // `tessera plan`, `tessera check` and `tessera explain`.
 
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <variant>
 
@@ -9,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "examples/tessera/commands.h"
 #include "tessera/base/status.h"
+#include "tessera/io/mig_formats.h"
 #include "tessera/io/mosaic.h"
 #include "tessera/io/plan_json.h"
 
@@ -142,6 +142,20 @@ int PrintMosaic(const Snapshot& snapshot, const Plan& plan) {
   return kPlanned;
 }
 
+// The MIG operations of `plan`, or the MIG layouts after it.
+int PrintExport(const Snapshot& snapshot, const Plan& plan, const std::string& format) {
+  if (format == "nvidia-smi") {
+    const absl::StatusOr<std::string> commands = WriteMigCommands(snapshot, plan);
+    if (!commands.ok()) return Reject("the plan", commands.status());
+    std::fputs(commands->c_str(), stdout);
+    return kPlanned;
+  }
+  const absl::StatusOr<Snapshot> after = ApplyAndSettle(snapshot, plan);
+  if (!after.ok()) return Reject("the plan", after.status());
+  std::fputs(WriteMigParted(*after).c_str(), stdout);
+  return kPlanned;
+}
+
 // Where the pods of a workload are after the plan, and by which action.
 class PodLister {
  public:
@@ -184,10 +198,10 @@ int RunPlan(const PlanArguments& arguments) {
   }
   const std::string json = WritePlan(cycle.plan);
   if (!arguments.out.empty()) {
-    std::ofstream out(arguments.out, std::ios::binary);
-    out << json;
-    out.close();
-    if (!out) return Reject(arguments.out, absl::UnknownError("cannot be written"));
+    if (const int code = WriteOutput(arguments.out, json); code != kPlanned) return code;
+  }
+  if (!arguments.export_as.empty()) {
+    return PrintExport(*snapshot, cycle.plan, arguments.export_as);
   }
   if (arguments.json) {
     std::fputs(json.c_str(), stdout);

@@ -1,53 +1,16 @@
-// `tessera shares`, `tessera mig` and `tessera import-openb`.
+// `tessera shares` and `tessera import-openb`.
 
 #include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "examples/tessera/commands.h"
-#include "tessera/base/status.h"
-#include "tessera/gpu/catalogue.h"
-#include "tessera/gpu/draw.h"
-#include "tessera/gpu/enumerate.h"
 #include "tessera/io/openb.h"
 #include "tessera/io/shares_json.h"
 #include "tessera/io/snapshot_json.h"
-#include "tessera/resources/quantity.h"
 
 namespace tessera::cli {
 namespace {
-
-void PrintModel(const GpuModel& model) {
-  std::printf("%s: %s, %d placement units, %d compute slices, %d memory slices\n",
-              model.name.c_str(), FormatBytes(model.memory_bytes).c_str(), model.units,
-              model.compute_slices, model.memory_slices);
-  std::printf("  %-18s %5s %8s %7s %10s %4s  %-9s %s\n", "profile", "units", "compute", "memory",
-              "", "max", "evidence", "starts");
-  for (const MigProfile& p : model.profiles) {
-    std::printf("  %-18s %5d %8d %7d %10s %4d  %-9s %s\n", p.name.c_str(), p.size, p.compute_slices,
-                p.memory_slices, FormatBytes(p.memory_bytes).c_str(), p.max_instances,
-                p.evidence == Evidence::kConfirmed ? "confirmed" : "inferred",
-                absl::StrJoin(p.starts, " ").c_str());
-  }
-  std::puts("\nEach profile on the placement axis, at every legal start");
-  for (size_t p = 0; p < model.profiles.size(); ++p) {
-    std::vector<Instance> together;
-    int end = 0;
-    // Starts that do not overlap share a line.
-    for (int start : model.profiles[p].starts) {
-      if (start < end) continue;
-      together.push_back({static_cast<int>(p), start});
-      end = start + model.profiles[p].size;
-    }
-    std::printf("  %s\n", DrawLayout(model, together).c_str());
-  }
-  const absl::StatusOr<MigTables> tables = MigTables::Create(model);
-  if (!tables.ok()) return;
-  const LayoutCounts counts = CountLayouts(*tables, PlainProfiles(model));
-  std::printf("\n%lld layouts of the plain profiles, %lld of them full\n",
-              static_cast<long long>(counts.states), static_cast<long long>(counts.maximal));
-}
 
 FairShares SharesBy(const Snapshot& snapshot, const std::string& preset) {
   if (preset != "kai") return DivideFairShares(snapshot);
@@ -120,28 +83,6 @@ int RunShares(const std::string& file, const std::string& preset, const std::str
   std::fputs(SharesTable(*snapshot, shares).c_str(), stdout);
   PrintBars(*snapshot, shares);
   if (!compare.empty()) PrintComparison(*snapshot, shares, preset, compare);
-  return kPlanned;
-}
-
-int RunMig(const std::string& name, bool json) {
-  const GpuModel* model = FindGpuModel(name);
-  if (model == nullptr) {
-    std::vector<std::string_view> known;
-    for (const GpuModel& m : GpuCatalogue()) known.push_back(m.name);
-    if (name.empty()) {
-      for (std::string_view one : known) std::printf("%s\n", std::string(one).c_str());
-      return kPlanned;
-    }
-    return Reject(
-        name, absl::NotFoundError(absl::StrCat(
-                  "is not in the catalogue", DidYouMean(name, known), "; known are ",
-                  absl::StrJoin(known, ", ", [](auto* out, auto text) { out->append(text); }))));
-  }
-  if (json) {
-    std::fputs(WriteMigModel(*model).c_str(), stdout);
-  } else {
-    PrintModel(*model);
-  }
   return kPlanned;
 }
 

@@ -28,39 +28,34 @@ mode_is() {
   [ "$(nvidia-smi -i "$1" --query-gpu=mig.mode.current --format=csv,noheader)" = "$2" ]
 }
 
-#set_mig GPU MODE reset | keep : the driver may leave the mode pending until a reset.
+# set_mig GPU 0|1 reset|keep: the driver may leave the mode pending until a reset.
 set_mig() {
-  nvidia - smi - i "$1" - mig "$2" mode = Disabled["$2" = 0] || mode = Enabled if mode_is
-      "$1"
-      "$mode";
-  then return;
-  fi["$3" = reset] ||
-      fail "GPU $1: the MIG mode did not change; is the GPU in use?" nvidia - smi - i "$1" --gpu -
-          reset mode_is
-          "$1"
-          "$mode" ||
-      fail "GPU $1: the MIG mode did not change with a reset"
+  nvidia-smi -i "$1" -mig "$2"
+  mode=Disabled
+  [ "$2" = 0 ] || mode=Enabled
+  if mode_is "$1" "$mode"; then return; fi
+  [ "$3" = reset ] || fail "GPU $1: the MIG mode did not change; is the GPU in use?"
+  nvidia-smi -i "$1" --gpu-reset
+  mode_is "$1" "$mode" || fail "GPU $1: the MIG mode did not change with a reset"
 }
 
-#create GPU PROFILE START
+# create GPU PROFILE START
 create() {
   nvidia-smi mig -i "$1" -cgi "$2:$3" -C
 }
-#destroy GPU PROFILE START : compute instances go first.There may be none, and those
-#in use keep the instance, so that only the second command need succeed.
+
+# destroy GPU PROFILE START: compute instances go first. There may be none, and those
+# in use keep the instance, so that only the second command need succeed.
 destroy() {
   id=$(nvidia-smi mig -i "$1" -lgi | awk -v profile="$2" -v start="$3:" '
     { gsub(/\|/, " ") }
-    $2 == "MIG" && $3 == profile && index($6, start) == 1 {
-  print $5 }')
+    $2 == "MIG" && $3 == profile && index($6, start) == 1 { print $5 }')
   [ -n "$id" ] || fail "GPU $1: there is no $2 at $3"
   nvidia-smi mig -i "$1" -gi "$id" -dci || true
   nvidia-smi mig -i "$1" -gi "$id" -dgi
 }
 
-node=${
-  1 : -$(hostname)
-}
+node=${1:-$(hostname)}
 case $node in
 )sh";
 

@@ -33,6 +33,26 @@ Json ResourceAccount(const Snapshot& snapshot, const FairShares& shares, QueueId
           {"fair_share", Amount(share.fair_share[r], scale)}};
 }
 
+// What still fits beside `key`, profile by profile.
+Json Room(const MigTables& tables, LayoutKey key) {
+  Json profiles = Json::array();
+  for (size_t i = 0; i < tables.model().profiles.size(); ++i) {
+    const int p = static_cast<int>(i);
+    const MigProfile& profile = tables.model().profiles[i];
+    Json starts = Json::array();
+    for (int start : profile.starts) {
+      if (tables.CanPlace(key, p, start)) starts.push_back(start);
+    }
+    const std::optional<int> best = tables.BestStart(key, p);
+    profiles.push_back({{"name", profile.name},
+                        {"capacity", tables.Capacity(key, p)},
+                        {"starts", std::move(starts)},
+                        {"best_start", best ? Json(*best) : Json()},
+                        {"loss", best ? Json(tables.Loss(key, p, *best)) : Json()}});
+  }
+  return profiles;
+}
+
 }  // namespace
 
 std::string WriteShares(const Snapshot& snapshot, const FairShares& shares) {
@@ -67,6 +87,24 @@ std::string WriteMigModel(const GpuModel& model) {
   }
   return Json{{"model", model.name}, {"units", model.units}, {"profiles", std::move(profiles)}}
              .dump(1) +
+         "\n";
+}
+
+std::string WriteMigLayouts(const MigTables& tables, const LayoutsByGpu& layouts) {
+  const GpuModel& model = tables.model();
+  Json gpus = Json::array();
+  for (const auto& [gpu, layout] : layouts) {
+    Json instances = Json::array();
+    LayoutKey key = tables.empty();
+    for (const Instance& instance : layout) {
+      const std::string& name = model.profiles[static_cast<size_t>(instance.profile)].name;
+      instances.push_back({{"profile", name}, {"start", instance.start}});
+      key = tables.Add(key, instance.profile, instance.start);
+    }
+    gpus.push_back(
+        {{"gpu", gpu}, {"instances", std::move(instances)}, {"profiles", Room(tables, key)}});
+  }
+  return Json{{"model", model.name}, {"units", model.units}, {"gpus", std::move(gpus)}}.dump(1) +
          "\n";
 }
 

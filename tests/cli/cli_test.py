@@ -105,13 +105,155 @@ class Views(unittest.TestCase):
         # KAI charges 1g slices as whole GPUs: 5 for the five of search.
         self.assertRegex(text, r"search +4 +5\n")
 
-    def test_mig(self):
+
+# What nvidia-smi does with GPUs of which STATE, a JSON file, knows MIG mode and instances.
+FAKE_NVIDIA_SMI = """#!{python}
+import json, sys
+words, path = sys.argv[1:], {state!r}
+gpus = json.load(open(path))
+gpu = gpus[words[words.index("-i") + 1]]
+def value(option): return words[words.index(option) + 1]
+def instance(): return next(i for i in gpu["instances"] if i["id"] == int(value("-gi")))
+if "-mig" in words:
+    gpu["pending"] = value("-mig") == "1"
+    if not gpu["needs_reset"]: gpu["mode"] = gpu["pending"]
+elif "--gpu-reset" in words:
+    assert not gpu["instances"]
+    gpu["mode"] = gpu["pending"]
+elif "--query-gpu=mig.mode.current" in words:
+    print("Enabled" if gpu["mode"] else "Disabled")
+elif "-cgi" in words:
+    assert gpu["mode"] and "-C" in words
+    profile, start = value("-cgi").split(":")
+    ids = [i["id"] for i in gpu["instances"]]
+    gpu["instances"].append({{"id": max(ids, default=6) + 1, "profile": profile,
+                              "start": int(start), "compute": True}})
+elif "-dci" in words:
+    if not instance()["compute"]: sys.exit(6)
+    instance()["compute"] = False
+elif "-dgi" in words:
+    if instance()["compute"]: sys.exit("In use by another client")
+    gpu["instances"].remove(instance())
+elif "-lgi" in words:
+    line = "+" + 55 * "-" + "+"
+    print(line, "| GPU instances: |", "| GPU   Name    Profile  Instance   Placement  |",
+          "|    ID       ID       Start:Size |", "|" + 55 * "=" + "|", sep="\\n")
+    sizes = {{"1g": 1, "2g": 2, "3g": 4, "4g": 4, "7g": 8}}
+    for i in gpu["instances"]:
+        print("| %3s  MIG %-20s 9 %8d   %d:%d |" % (value("-i"), i["profile"], i["id"], i["start"],
+              sizes[i["profile"][:2]]), line, sep="\\n")
+else:
+    sys.exit("nvidia-smi: " + " ".join(words))
+json.dump(gpus, open(path, "w"))
+"""
+
+
+class Mig(unittest.TestCase):
+    def test_model(self):
         _, text, _ = run("mig", "A100-40GB", "--format", "json")
         model = json.loads(text)
         self.assertEqual((model["model"], model["units"]), ("A100-40GB", 8))
         profiles = {profile["name"]: profile for profile in model["profiles"]}
         self.assertEqual(profiles["3g.20gb"],
                          {"name": "3g.20gb", "size": 4, "starts": [0, 4], "max": 2})
+
+    def test_layout(self):
+        code, text, _ = run("mig", "H100-80GB", "--layout", "3g.40gb@4,1g.10gb@0")
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r"GPU 0 \(H100-80GB\)\n  \|1g.10gb +\|\.+\|\.+\|\.+\|3g.40gb +\|\n")
+        self.assertRegex(text, r"\n  1g.10gb +3 +1 +1  1 2 3\n")
+        self.assertRegex(text, r"\n  4g.40gb +0 +- +-\n")
+
+    def test_layout_as_json(self):
+        _, text, _ = run("mig", "A100-40GB", "--layout", "1g.5gb@0, 3g.20gb@4", "--format", "json")
+        layout = json.loads(text)
+        self.assertEqual((layout["model"], layout["units"]), ("A100-40GB", 8))
+        gpu, = layout["gpus"]
+        self.assertEqual(gpu["instances"], [{"profile": "1g.5gb", "start": 0},
+                                            {"profile": "3g.20gb", "start": 4}])
+        profiles = {profile["name"]: profile for profile in gpu["profiles"]}
+        self.assertEqual(profiles["1g.5gb"], {"name": "1g.5gb", "capacity": 3, "starts": [1, 2, 3],
+                                              "best_start": 1, "loss": 1})
+        self.assertEqual(profiles["7g.40gb"], {"name": "7g.40gb", "capacity": 0, "starts": [],
+                                               "best_start": None, "loss": None})
+
+    def test_wrong_layouts(self):
+        for layout, message in (
+                ("3g.40g@4", '"3g.40g" is no profile of H100-80GB; did you mean "3g.40gb"?'),
+                ("3g.40gb@2", "3g.40gb cannot start at slice 2"),
+                ("3g.40gb@4,1g.10gb@5", "1g.10gb at slice 5 overlaps 3g.40gb at slice 4"),
+                ("3g.20gb@4", "it is one of A100-40GB"),
+                ("1g.10gb", "an instance is PROFILE@START")):
+            code, out, err = run("mig", "H100-80GB", "--layout", layout)
+            self.assertEqual((code, out), (1, ""), layout)
+            self.assertIn("tessera: --layout: ", err)
+            self.assertIn(message, err)
+        code, _, err = run("mig", "H100-80GB", "--lgi", "-", stdin="+--+\n| GPU instances: |\n")
+        self.assertEqual(code, 1)
+        self.assertIn("tessera: standard input: line 2: the listing breaks off", err)
+
+    def test_wrong_usage(self):
+        for words in (["--layout", "1g.10gb@0"], ["--export", "mig-parted"],
+                      ["H100-80GB", "--layout", "", "--lgi", "-"],
+                      [DEMO, "--export", "yaml"], [DEMO, "--export", "nvidia-smi"]):
+            self.assertEqual(run("mig", *words)[0], 2, words)
+        self.assertEqual(run("plan", DEMO, "--export", "mig-parted", "--format", "json")[0], 2)
+
+    def test_export_before_and_after_a_plan(self):
+        code, before, _ = run("mig", DEMO, "--export", "mig-parted")
+        self.assertEqual((code, before[:12]), (0, "version: v1\n"))
+        self.assertIn('mig-devices: {"1g.10gb": 2, "2g.20gb": 1}', before)
+        _, after, _ = run("plan", DEMO, "--export", "mig-parted")
+        self.assertIn('mig-devices: {"1g.10gb": 5, "2g.20gb": 1}', after)
+
+    def test_commands_turn_one_layout_into_the_next(self):
+        """The script of a plan, run by the shell against a stand-in for nvidia-smi."""
+        def sliced(name, profile):
+            return {"name": name, "gang": {"pod_sets": [
+                {"name": "s", "count": 2, "request": {"mig": profile}}]}}
+        idle = [{"profile": "1g.10gb", "start": 1}, {"profile": "1g.10gb", "start": 6}]
+        snapshot = {"apiVersion": "tessera/v1", "nodes": [
+            {"name": "hopper", "gpu_model": "H100-80GB", "mig": "dynamic",
+             "gpus": [{"instances": idle}]},
+            {"name": "ampere's", "gpu_model": "A100-40GB", "mig": "dynamic", "gpus": 1}],
+            "workloads": [sliced("large", "3g.40gb"), sliced("small", "3g.20gb")]}
+        _, script, _ = run("plan", "-", "--export", "nvidia-smi", stdin=json.dumps(snapshot))
+        for node, needs_reset, existing, model, wanted in (
+                ("hopper", False, idle, "H100-80GB", "3g.40gb"),
+                ("ampere's", True, [], "A100-40GB", "3g.20gb")):
+            gpu = {"mode": bool(existing), "needs_reset": needs_reset, "instances": [
+                dict(instance, id=9 + i, compute=i == 0) for i, instance in enumerate(existing)]}
+            code, after, listing = self.run_script(script, node, {"0": gpu})
+            self.assertEqual(code, 0, script)
+            self.assertTrue(after["0"]["mode"])
+            self.assertEqual(sorted((i["profile"], i["start"]) for i in after["0"]["instances"]),
+                             [(wanted, 0), (wanted, 4)])
+            # The listing can be read again.
+            code, text, err = run("mig", model, "--lgi", "-", "--format", "json", stdin=listing)
+            self.assertEqual(code, 0, err)
+            self.assertEqual(json.loads(text)["gpus"][0]["instances"],
+                             [{"profile": wanted, "start": 0}, {"profile": wanted, "start": 4}])
+        # Another state than was planned for, and a node without operations.
+        empty = {"0": {"mode": True, "needs_reset": False, "instances": []}}
+        self.assertEqual(self.run_script(script, "hopper", empty)[:2], (1, empty))
+        self.assertEqual(self.run_script(script, "nowhere", empty)[:2], (64, empty))
+
+    def run_script(self, script, node, gpus):
+        """Exit code, the GPUs afterwards, and what nvidia-smi then lists."""
+        with tempfile.TemporaryDirectory() as folder:
+            state, fake = os.path.join(folder, "state"), os.path.join(folder, "nvidia-smi")
+            with open(state, "w", encoding="utf-8") as file:
+                json.dump(gpus, file)
+            with open(fake, "w", encoding="utf-8") as file:
+                file.write(FAKE_NVIDIA_SMI.format(python=sys.executable, state=state))
+            os.chmod(fake, 0o755)
+            path = {"PATH": folder + os.pathsep + os.environ["PATH"]}
+            done = subprocess.run(["sh", "-s", node], input=script, env=path, text=True,
+                                  capture_output=True, timeout=120)
+            listing = subprocess.run([fake, "mig", "-lgi", "-i", "0"], capture_output=True,
+                                     text=True, timeout=120)
+            with open(state, encoding="utf-8") as file:
+                return done.returncode, json.load(file), listing.stdout
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(DATA, "openb_node_list_all_node.csv")),

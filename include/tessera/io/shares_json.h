@@ -7,7 +7,9 @@
 
 #include "tessera/cluster/fair_shares.h"
 #include "tessera/cluster/snapshot.h"
+#include "tessera/gpu/layout.h"
 #include "tessera/gpu/model.h"
+#include "tessera/io/mig_formats.h"
 
 namespace tessera {
 
@@ -20,6 +22,13 @@ std::string WriteShares(const Snapshot& snapshot, const FairShares& shares);
 
 // `{"model", "units", "profiles": [{"name", "size", "starts", "max"}]}`.
 std::string WriteMigModel(const GpuModel& model);
+
+// `{"model", "units", "gpus": [{"gpu", "instances": [{"profile", "start"}], "profiles":
+// [{"name", "capacity", "starts", "best_start", "loss"}]}]}`: per GPU what is there, and
+// for every profile how many still fit, where one may start, which start is best and
+// what it costs (`MigTables::BestStart`, `Loss`; null where none fits).
+// Precondition: the layouts are legal.
+std::string WriteMigLayouts(const MigTables& tables, const LayoutsByGpu& layouts);
 
 }  // namespace tessera
 
