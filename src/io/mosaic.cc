@@ -1,26 +1,20 @@
 #include "tessera/io/mosaic.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/io/tiles.h"
 #include "tessera/resources/units.h"
 
 namespace tessera {
 namespace {
 
 constexpr int kBarWidth = 64;
+constexpr int kNameWidth = 10;
 
-// One pod's part of a GPU.
-struct Tile {
-  std::string label;
-  int32_t share = 0;  // fractions
-  int profile = -1;   // slices
-  int start = 0;
-};
-
-using Tiles = std::vector<std::vector<std::vector<Tile>>>;  // [node][gpu]
+using io_internal::Tile;
+using Tiles = std::vector<Tile>;
 
 // `label` in exactly `width` columns, filled up with `fill`.
 std::string Cell(std::string_view label, int width, char fill) {
@@ -29,47 +23,21 @@ std::string Cell(std::string_view label, int width, char fill) {
   return cell;
 }
 
-void AddTile(const Snapshot& snapshot, PodId p, const PodPlacement& placement, PodPhase phase,
-             Tiles& tiles) {
-  const PodRef ref = snapshot.pod_ref(p);
-  Tile tile;
-  tile.label = absl::StrCat(ref.workload, "/", ref.pod_set);
-  if (phase == PodPhase::kReleasing) tile.label = absl::StrCat("(", tile.label, ")");
-  if (phase == PodPhase::kNominated) tile.label = "?" + tile.label;
-  tile.share = placement.share;
-  tile.profile = placement.profile;
-  tile.start = placement.start;
-  for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
-    tiles[static_cast<size_t>(placement.node.value())][static_cast<size_t>(std::countr_zero(rest))]
-        .push_back(tile);
-  }
+std::string LabelOf(const Snapshot& snapshot, const Tile& tile) {
+  const PodRef ref = snapshot.pod_ref(tile.pod);
+  const std::string name = absl::StrCat(ref.workload, "/", ref.pod_set);
+  if (tile.phase == PodPhase::kReleasing) return absl::StrCat("(", name, ")");
+  return tile.phase == PodPhase::kNominated ? "?" + name : name;
 }
 
-Tiles CollectTiles(const Snapshot& snapshot) {
-  Tiles tiles;
-  for (int n = 0; n < snapshot.num_nodes(); ++n) {
-    tiles.emplace_back(snapshot.node(NodeId(n)).gpus.size());
-  }
-  for (const ReleasingPod& pod : snapshot.releasing()) {
-    AddTile(snapshot, pod.pod, pod.placement, PodPhase::kReleasing, tiles);
-  }
-  for (int i = 0; i < snapshot.num_pods(); ++i) {
-    const PodId p(i);
-    const PodPhase phase = snapshot.pod_phase(p);
-    if (phase != PodPhase::kRunning && phase != PodPhase::kNominated) continue;
-    AddTile(snapshot, p, snapshot.pod_placement(p), phase, tiles);
-  }
-  return tiles;
-}
-
-std::string DrawShares(std::vector<Tile> tiles) {
+std::string DrawShares(const Snapshot& snapshot, const Tiles& tiles) {
   std::string bar = "|";
   int64_t drawn = 0;
   for (const Tile& tile : tiles) {
     const int64_t share = tile.share > 0 ? tile.share : kGpuUnitsPerDevice;
     const int width = static_cast<int>((drawn + share) * kBarWidth / kGpuUnitsPerDevice -
                                        drawn * kBarWidth / kGpuUnitsPerDevice);
-    absl::StrAppend(&bar, Cell(tile.label, width - 1, ' '), "|");
+    absl::StrAppend(&bar, Cell(LabelOf(snapshot, tile), width - 1, ' '), "|");
     drawn += share;
   }
   const int left = kBarWidth + 1 - static_cast<int>(bar.size());
@@ -77,13 +45,19 @@ std::string DrawShares(std::vector<Tile> tiles) {
   return bar;
 }
 
-std::string DrawSlices(const GpuModel& model, const Gpu& gpu, const std::vector<Tile>& tiles) {
+std::string DrawSlices(const Snapshot& snapshot, const GpuModel& model, const Gpu& gpu,
+                       const Tiles& tiles) {
   // What starts at each unit: held or idle.
   std::vector<std::string> labels(static_cast<size_t>(model.units));
   std::vector<int> sizes(labels.size(), 0);
   const auto put = [&](int profile, int start, std::string label) {
+    const int size = model.profiles[static_cast<size_t>(profile)].size;
+    // A nominated slice takes the place of idle instances.
+    for (int other = 0; other < start + size; ++other) {
+      if (other + sizes[static_cast<size_t>(other)] > start) sizes[static_cast<size_t>(other)] = 0;
+    }
     labels[static_cast<size_t>(start)] = std::move(label);
-    sizes[static_cast<size_t>(start)] = model.profiles[static_cast<size_t>(profile)].size;
+    sizes[static_cast<size_t>(start)] = size;
   };
   for (const GpuInstance& instance : gpu.instances) {
     put(*model.FindProfile(instance.profile), instance.start,
@@ -91,7 +65,7 @@ std::string DrawSlices(const GpuModel& model, const Gpu& gpu, const std::vector<
   }
   for (const Tile& tile : tiles) {
     const std::string& profile = model.profiles[static_cast<size_t>(tile.profile)].name;
-    put(tile.profile, tile.start, absl::StrCat(tile.label, " ", profile));
+    put(tile.profile, tile.start, absl::StrCat(LabelOf(snapshot, tile), " ", profile));
   }
   const int unit = kBarWidth / model.units;
   std::string bar = "|";
@@ -113,39 +87,35 @@ std::string_view FreeText(const Gpu& gpu) {
   return gpu.mig == MigMode::kDynamic ? "free, MIG on demand" : "free";
 }
 
-std::string DrawGpu(const Snapshot& snapshot, NodeId n, const Gpu& gpu,
-                    const std::vector<Tile>& tiles) {
-  const GpuModel& model = snapshot.model(snapshot.node_model(n));
-  const bool sliced = !gpu.instances.empty() ||
-                      std::ranges::any_of(tiles, [](const Tile& t) { return t.profile >= 0; });
-  std::string text;
-  if (sliced) {
-    text = DrawSlices(model, gpu, tiles);
-  } else if (!tiles.empty()) {
-    text = DrawShares(tiles);
-  } else {
-    return std::string(FreeText(gpu));
-  }
-  return gpu.healthy ? text : text + " unhealthy";
+// `tiles` are all slices or all none.
+std::string DrawBar(const Snapshot& snapshot, NodeId n, const Gpu& gpu, const Tiles& tiles) {
+  const bool sliced = tiles.empty() ? !gpu.instances.empty() : tiles[0].is_slice();
+  if (sliced) return DrawSlices(snapshot, snapshot.model(snapshot.node_model(n)), gpu, tiles);
+  return tiles.empty() ? std::string(FreeText(gpu)) : DrawShares(snapshot, tiles);
 }
 
-std::string Where(const Snapshot& snapshot, NodeId n) {
-  const Topology& topology = snapshot.topology();
-  std::string where = snapshot.node(n).gpu_model;
-  for (int level = topology.num_levels() - 1; level >= 0; --level) {
-    const DomainId d = topology.domain_of(n, level);
-    if (!d.valid()) continue;
-    return absl::StrCat(where, ", ", topology.domains(level)[static_cast<size_t>(d.value())].path);
+// A bar, or two where nominated pods wait for releasing ones: now and then.
+std::string DrawGpu(const Snapshot& snapshot, NodeId n, const Gpu& gpu, const Tiles& tiles) {
+  const auto without = [&tiles](PodPhase phase) {
+    Tiles others = tiles;
+    std::erase_if(others, [phase](const Tile& tile) { return tile.phase == phase; });
+    return others;
+  };
+  const Tiles now = without(PodPhase::kNominated);
+  const Tiles then = without(PodPhase::kReleasing);
+  const bool changes = now.size() < tiles.size() && then.size() < tiles.size();
+  std::string text = DrawBar(snapshot, n, gpu, changes ? now : tiles);
+  if (changes) {
+    absl::StrAppend(&text, "\n  ", Cell("  then", kNameWidth, ' '),
+                    DrawBar(snapshot, n, gpu, then));
   }
-  return where;
+  return gpu.healthy || (tiles.empty() && gpu.instances.empty()) ? text : text + " unhealthy";
 }
 
-void DrawNode(const Snapshot& snapshot, NodeId n, const std::vector<std::vector<Tile>>& tiles,
+void DrawNode(const Snapshot& snapshot, NodeId n, const std::vector<Tiles>& tiles,
               std::string& picture) {
   const Node& node = snapshot.node(n);
-  const auto free = std::ranges::count_if(tiles, [](const auto& on_gpu) { return on_gpu.empty(); });
-  absl::StrAppend(&picture, node.name, " (", Where(snapshot, n), ")  ", free, " of ", tiles.size(),
-                  " GPUs without pods", node.schedulable ? "" : ", unschedulable", "\n");
+  absl::StrAppend(&picture, node.name, " ", io_internal::NodeNote(snapshot, n, tiles), "\n");
   for (size_t g = 0; g < tiles.size();) {
     const std::string bar = DrawGpu(snapshot, n, node.gpus[g], tiles[g]);
     size_t last = g;
@@ -155,7 +125,7 @@ void DrawNode(const Snapshot& snapshot, NodeId n, const std::vector<std::vector<
     }
     const std::string name =
         last > g ? absl::StrCat("gpu ", g, "-", last) : absl::StrCat("gpu ", g);
-    absl::StrAppend(&picture, "  ", Cell(name, 10, ' '), bar, "\n");
+    absl::StrAppend(&picture, "  ", Cell(name, kNameWidth, ' '), bar, "\n");
     g = last + 1;
   }
 }
@@ -163,7 +133,7 @@ void DrawNode(const Snapshot& snapshot, NodeId n, const std::vector<std::vector<
 }  // namespace
 
 std::string DrawMosaic(const Snapshot& snapshot) {
-  const Tiles tiles = CollectTiles(snapshot);
+  const std::vector<std::vector<Tiles>> tiles = io_internal::CollectTiles(snapshot);
   std::string picture;
   int without = 0;
   for (int n = 0; n < snapshot.num_nodes(); ++n) {

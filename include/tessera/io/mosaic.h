@@ -11,7 +11,7 @@ namespace tessera {
 
 // Draws every GPU of `snapshot` as a bar of what holds it, by node:
 //
-//   node-1 (H100-80GB, b1/r1)  5 of 8 GPUs free
+//   node-1 (H100-80GB, b1/r1)  5 of 8 GPUs without pods
 //     gpu 0    |llama/prefill                                   |
 //     gpu 1    |dev/notebook            |.......................|
 //     gpu 2    |embed|embed|.....|.....|rerank                  |
@@ -19,9 +19,9 @@ namespace tessera {
 //
 // Fractions are drawn in proportion, MIG instances on the placement axis, idle
 // instances as `<profile>`, free room as dots, releasing pods in parentheses,
-// nominated ones after a `?`. Equal free GPUs share a line. Nodes without GPUs
-// are counted, not drawn. At most 100 columns where names are short.
-// O(size of the snapshot).
+// nominated ones after a `?`; a GPU with both has a second bar for what it will hold.
+// Equal free GPUs share a line. Nodes without GPUs are counted, not drawn. At most 100
+// columns where names are short. O(size of the snapshot).
 std::string DrawMosaic(const Snapshot& snapshot);
 
 }  // namespace tessera
