@@ -22,6 +22,7 @@ struct PlanArguments {
   std::string file;
   std::string out;
   std::string preset = "strict";
+  std::string svg;        // a file for the picture
   std::string export_as;  // "nvidia-smi" or "mig-parted"
   bool json = false;
   bool mosaic = false;
@@ -39,6 +40,7 @@ struct MigArguments {
   std::optional<std::string> layout;  // the instances of one GPU
   std::string lgi;                    // a file that lists instances
   std::string export_as;              // "mig-parted"
+  std::string svg;                    // a file for the picture
   bool json = false;
 };
 // About a GPU model, and layouts of it.

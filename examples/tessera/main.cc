@@ -46,6 +46,8 @@ void AddPlan(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::Option* format = AddFormat(plan, o.format);
   plan->add_option("--out", o.plan.out, "also write the plan to this file");
   plan->add_flag("--mosaic", o.plan.mosaic, "draw every GPU as it is after the plan");
+  plan->add_option("--svg", o.plan.svg,
+                   "draw every GPU as it is when the plan has settled, into this file");
   plan->add_option("--export", o.plan.export_as,
                    "print the plan's MIG operations as a script for nvidia-smi, or the MIG "
                    "layouts after it as a configuration for mig-parted")
@@ -61,7 +63,7 @@ void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::App* mig = app.add_subcommand("mig", "the MIG geometry of a GPU model, or of a cluster");
   CLI::Option* model = mig->add_option(
       "MODEL", o.mig.model,
-      "such as H100-80GB; left out, all are listed; with --export a snapshot");
+      "such as H100-80GB; left out, all are listed; with --export or --svg a snapshot");
   CLI::Option* format = AddFormat(mig, o.format);
   CLI::Option* layout = mig->add_option(
       "--layout", o.mig.layout, "what still fits beside instances such as 3g.40gb@4,1g.10gb@0");
@@ -70,11 +72,14 @@ void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::Option* to = mig->add_option("--export", o.mig.export_as,
                                     "print the MIG layouts of a snapshot in this format");
   to->check(CLI::IsMember({"mig-parted"}))->needs(model)->excludes(format);
-  layout->needs(model)->excludes(lgi)->excludes(to);
-  lgi->needs(model)->excludes(to);
+  CLI::Option* svg =
+      mig->add_option("--svg", o.mig.svg, "draw every GPU of a snapshot into this file");
+  svg->needs(model)->excludes(format);
+  layout->needs(model)->excludes(lgi)->excludes(to)->excludes(svg);
+  lgi->needs(model)->excludes(to)->excludes(svg);
   mig->callback([&] {
     o.mig.json = o.format == "json";
-    const bool is_cluster = !o.mig.export_as.empty();
+    const bool is_cluster = !o.mig.export_as.empty() || !o.mig.svg.empty();
     run = [&o, is_cluster] { return is_cluster ? RunMigOfCluster(o.mig) : RunMig(o.mig); };
   });
 }

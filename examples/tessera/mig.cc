@@ -10,6 +10,7 @@
 #include "tessera/gpu/draw.h"
 #include "tessera/gpu/enumerate.h"
 #include "tessera/io/mig_formats.h"
+#include "tessera/io/mosaic_svg.h"
 #include "tessera/io/shares_json.h"
 #include "tessera/resources/quantity.h"
 
@@ -136,6 +137,10 @@ int RunMig(const MigArguments& arguments) {
 int RunMigOfCluster(const MigArguments& arguments) {
   const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(arguments.model);
   if (!snapshot.ok()) return Reject(arguments.model, snapshot.status());
+  if (!arguments.svg.empty()) {
+    const std::string svg = DrawMosaicSvg(*snapshot);
+    if (const int code = WriteOutput(arguments.svg, svg); code != kPlanned) return code;
+  }
   if (!arguments.export_as.empty()) std::fputs(WriteMigParted(*snapshot).c_str(), stdout);
   return kPlanned;
 }

@@ -10,6 +10,7 @@
 #include "tessera/base/status.h"
 #include "tessera/io/mig_formats.h"
 #include "tessera/io/mosaic.h"
+#include "tessera/io/mosaic_svg.h"
 #include "tessera/io/plan_json.h"
 
 namespace tessera::cli {
@@ -142,6 +143,12 @@ int PrintMosaic(const Snapshot& snapshot, const Plan& plan) {
   return kPlanned;
 }
 
+int WritePicture(const Snapshot& snapshot, const Plan& plan, const std::string& file) {
+  const absl::StatusOr<Snapshot> after = ApplyAndSettle(snapshot, plan);
+  if (!after.ok()) return Reject("the plan", after.status());
+  return WriteOutput(file, DrawMosaicSvg(*after, {.title = "After the plan has settled"}));
+}
+
 // The MIG operations of `plan`, or the MIG layouts after it.
 int PrintExport(const Snapshot& snapshot, const Plan& plan, const std::string& format) {
   if (format == "nvidia-smi") {
@@ -199,6 +206,11 @@ int RunPlan(const PlanArguments& arguments) {
   const std::string json = WritePlan(cycle.plan);
   if (!arguments.out.empty()) {
     if (const int code = WriteOutput(arguments.out, json); code != kPlanned) return code;
+  }
+  if (!arguments.svg.empty()) {
+    if (const int code = WritePicture(*snapshot, cycle.plan, arguments.svg); code != kPlanned) {
+      return code;
+    }
   }
   if (!arguments.export_as.empty()) {
     return PrintExport(*snapshot, cycle.plan, arguments.export_as);

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PROGRAM, SOURCE = sys.argv[1], sys.argv[2]
 DEMO = os.path.join(SOURCE, "examples", "demo.json")
@@ -254,6 +255,51 @@ class Mig(unittest.TestCase):
                                      text=True, timeout=120)
             with open(state, encoding="utf-8") as file:
                 return done.returncode, json.load(file), listing.stdout
+
+
+class Pictures(unittest.TestCase):
+    def draw(self, *words, stdin=None):
+        """The tooltips of every class of tile in the picture that a command writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "picture.svg")
+            code, _, err = run(*words, "--svg", path, stdin=stdin)
+            self.assertEqual(code, 0, err)
+            root = xml.etree.ElementTree.parse(path).getroot()
+        svg = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(root.tag, svg + "svg")
+        tips = {}
+        for rect in root.iter(svg + "rect"):
+            title = rect.find(svg + "title")
+            if title is not None:
+                tips.setdefault(rect.get("class"), []).append(title.text)
+        return tips
+
+    def test_before_and_after_a_plan(self):
+        before, after = self.draw("mig", DEMO), self.draw("plan", DEMO)
+        self.assertEqual(len(before["pod"]), 7)
+        self.assertEqual(before["leaving"], [
+            "h100-3, GPU 5: segmentation/trainer 5 of queue vision, the whole GPU, is leaving"])
+        self.assertIn("h100-2, GPU 6: idle 2g.20gb at slice 0", before["idle"])
+        self.assertEqual((len(after["pod"]), "leaving" in after), (31, False))
+        self.assertIn("a100-1, GPU 2: notebook/lab 0 of queue vision, 50 %", after["pod"])
+
+    def test_names_are_escaped(self):
+        with open(DEMO, encoding="utf-8") as demo:
+            snapshot = json.load(demo)
+        snapshot["nodes"][0]["name"] = name = "<&\"'>\u00e9\u4e16"
+        snapshot["nodes"][3]["name"] = "bell\u0007"
+        tips = self.draw("mig", "-", stdin=json.dumps(snapshot))
+        self.assertEqual(tips["free"].count(name + ", GPU 0: free, MIG on demand"), 1)
+        self.assertIn("bell\ufffd, GPU 2: free", tips["free"])
+
+    def test_many_gpus(self):
+        nodes = [{"name": "n%d" % i, "gpu_model": "H100-80GB", "gpus": 8} for i in range(64)]
+        snapshot = {"apiVersion": "tessera/v1", "nodes": nodes}
+        self.assertEqual(len(self.draw("mig", "-", stdin=json.dumps(snapshot))["free"]), 512)
+
+    def test_file_that_cannot_be_written(self):
+        code, _, err = run("mig", DEMO, "--svg", "/nowhere/picture.svg")
+        self.assertEqual((code, err), (1, "tessera: /nowhere/picture.svg: cannot be written\n"))
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(DATA, "openb_node_list_all_node.csv")),
