@@ -3,13 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tessera/io/mig_formats.h"
+#include "tessera/io/mosaic.h"
 #include "tessera/io/snapshot_json.h"
+#include "tests/io/random_spec.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {
@@ -150,6 +154,37 @@ TEST(MosaicSvgTest, ColoursStayWhenHoldersChange) {
   SnapshotSpec spec = *ParseSnapshotSpec(kOneOfEach);
   spec.workloads.erase(spec.workloads.begin());
   EXPECT_THAT(DrawMosaicSvg(*Snapshot::Create(spec)), HasSubstr("class=\"pod\" fill=\"#009e73\""));
+}
+
+TEST(MosaicSvgTest, EveryTileIsDrawnWhateverTheOrderOfTheInput) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SnapshotSpec spec = RandomSpec(seed).Make();
+    const absl::StatusOr<Snapshot> snapshot = Snapshot::Create(spec);
+    ASSERT_THAT(snapshot, IsOk());
+    int tiles = 0;
+    for (const ReleasingPod& pod : snapshot->releasing()) {
+      tiles += std::popcount(pod.placement.gpus);
+    }
+    for (int i = 0; i < snapshot->num_pods(); ++i) {
+      const PodPhase phase = snapshot->pod_phase(PodId(i));
+      if (phase != PodPhase::kRunning && phase != PodPhase::kNominated) continue;
+      tiles += std::popcount(snapshot->pod_placement(PodId(i)).gpus);
+    }
+    const std::string svg = DrawMosaicSvg(*snapshot);
+    // The legend has one that leaves and one that waits.
+    EXPECT_EQ(Count(svg, "class=\"pod\"") + Count(svg, "class=\"leaving\"") +
+                  Count(svg, "class=\"nominated\""),
+              tiles + 2);
+    const std::string text = DrawMosaic(*snapshot);
+    std::ranges::reverse(spec.nodes);
+    std::ranges::reverse(spec.queues);
+    std::ranges::reverse(spec.workloads);
+    const absl::StatusOr<Snapshot> reversed = Snapshot::Create(spec);
+    ASSERT_THAT(reversed, IsOk());
+    EXPECT_EQ(DrawMosaicSvg(*reversed), svg);
+    EXPECT_EQ(DrawMosaic(*reversed), text);
+    EXPECT_EQ(WriteMigParted(*reversed), WriteMigParted(*snapshot));
+  }
 }
 
 }  // namespace
