@@ -30,7 +30,6 @@ using Tiles = std::vector<Tile>;
 
 constexpr char kHead[] =
     R"svg(<style>
-rect{shape-rendering:crispEdges}
 text{font:11px sans-serif;fill:#222}
 .title{font-size:17px;font-weight:bold}
 .node{font-size:12px;font-weight:bold}
@@ -46,6 +45,9 @@ text{font:11px sans-serif;fill:#222}
     R"svg(patternTransform="rotate(45)"><rect width="5" height="5" fill="#fff"/>)svg"
     R"svg(<rect width="1.6" height="5" fill="#b4b4b4"/></pattern></defs>
 )svg";
+
+// Half a pixel aside, a line of one pixel is sharp.
+constexpr char kIdleLook[] = "class=\"idle\" transform=\"translate(.5 .5)\"";
 
 constexpr int kMargin = 16;
 constexpr int kMaxLabelledGpus = 64;
@@ -250,7 +252,7 @@ int MosaicPainter::DrawLegend(int width, int y) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kKeys = {
       {{"class=\"free\"", "free GPU"},
        {"class=\"hole\"", "room on a GPU in use"},
-       {"class=\"idle\"", "idle MIG instance"},
+       {kIdleLook, "idle MIG instance"},
        {"class=\"leaving\" fill=\"#555\"", "leaving"},
        {"class=\"nominated\" stroke=\"#555\"", "waits for its place"}}};
   for (const auto& [look, text] : kKeys) DrawItem(look, std::string(text), width, x, y);
@@ -341,7 +343,7 @@ void MosaicPainter::DrawIdle(NodeId n, size_t g, int x, int y, std::vector<Span>
     }
     const Span span = UnitsOf(model, profile, instance.start);
     const Box box = BoxOf(span, x, y);
-    svg_.Rect({box.x, box.y, std::max(box.width - 1, 1), box.height - 1}, "class=\"idle\"",
+    svg_.Rect({box.x, box.y, std::max(box.width - 1, 1), box.height - 1}, kIdleLook,
               absl::StrCat(node.name, ", GPU ", g, ": idle ", instance.profile, " at slice ",
                            instance.start));
     const bool is_covered = std::ranges::any_of(
@@ -422,7 +424,7 @@ void MosaicPainter::DrawPod(NodeId n, size_t g, const Tile& tile, Box box) {
 }
 
 void MosaicPainter::DrawLabel(const Box& box, std::string_view look, const std::string& text) {
-  const int characters = (box.width - 8) * 10 / 66;
+  const int characters = (box.width - 8) / 7;
   if (!measures_.labelled || characters < 3) return;
   svg_.Text(box.x + 5, box.y + 14, look, Shorten(text, characters));
 }

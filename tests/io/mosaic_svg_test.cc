@@ -78,28 +78,29 @@ TEST(MosaicSvgTest, OneOfEachKind) {
 TEST(MosaicSvgTest, TilesAreInProportionAndSayWhatTheyAre) {
   const std::string svg = DrawMosaicSvg(Parse(kOneOfEach));
   // Bars start at 64 and are 768 wide; a pixel separates neighbours.
-  for (const char* tile : {
-           // Whole, a quarter after a quarter, half of what follows.
-           R"(<rect x="64" y="142" width="767" height="20" class="pod" fill="#0072b2">)"
-           "<title>n, GPU 0: w/whole 0 of queue a, the whole GPU</title>",
-           R"(<rect x="256" y="166" width="191" height="20" class="pod" fill="#0072b2">)"
-           "<title>n, GPU 1: w/half 1 of queue a, 25 %</title>",
-           R"(<rect x="448" y="166" width="383" height="20" class="hole">)"
-           "<title>n, GPU 1: free 50 %</title>",
-           // Instances on the placement axis of 8 units, and what still fits between them.
-           R"(<rect x="256" y="190" width="94" height="19" class="idle">)"
-           "<title>n, GPU 2: idle 1g.5gb at slice 2</title>",
-           R"(<rect x="160" y="190" width="95" height="20" class="hole">)"
-           "<title>n, GPU 2: free 12 %; room for 2 x 1g.5gb</title>",
-           R"(<rect x="448" y="190" width="383" height="20" class="pod" fill="#009e73">)"
-           "<title>n, GPU 2: v/slice 0 of queue c, 3g.20gb at slice 4</title>",
-           // One waits for half of what the other leaves.
-           R"(<rect x="64" y="214" width="767" height="20" class="leaving" fill="#0072b2">)"
-           "<title>n, GPU 3: w/whole 1 of queue a, the whole GPU, is leaving</title>",
-           R"(<rect x="65" y="215" width="381" height="18" class="nominated" stroke="#009e73">)"
-           "<title>n, GPU 3: v/next 0 of queue c, 50 %, waits for this place</title>",
-           "<title>n, GPU 4: free, unhealthy</title>",
-       }) {
+  for (
+      const char* tile : {
+          // Whole, a quarter after a quarter, half of what follows.
+          R"(<rect x="64" y="142" width="767" height="20" class="pod" fill="#0072b2">)"
+          "<title>n, GPU 0: w/whole 0 of queue a, the whole GPU</title>",
+          R"(<rect x="256" y="166" width="191" height="20" class="pod" fill="#0072b2">)"
+          "<title>n, GPU 1: w/half 1 of queue a, 25 %</title>",
+          R"(<rect x="448" y="166" width="383" height="20" class="hole">)"
+          "<title>n, GPU 1: free 50 %</title>",
+          // Instances on the placement axis of 8 units, and what still fits between them.
+          R"x(<rect x="256" y="190" width="94" height="19" class="idle" transform="translate(.5 .5)">)x"
+          "<title>n, GPU 2: idle 1g.5gb at slice 2</title>",
+          R"(<rect x="160" y="190" width="95" height="20" class="hole">)"
+          "<title>n, GPU 2: free 12 %; room for 2 x 1g.5gb</title>",
+          R"(<rect x="448" y="190" width="383" height="20" class="pod" fill="#009e73">)"
+          "<title>n, GPU 2: v/slice 0 of queue c, 3g.20gb at slice 4</title>",
+          // One waits for half of what the other leaves.
+          R"(<rect x="64" y="214" width="767" height="20" class="leaving" fill="#0072b2">)"
+          "<title>n, GPU 3: w/whole 1 of queue a, the whole GPU, is leaving</title>",
+          R"(<rect x="65" y="215" width="381" height="18" class="nominated" stroke="#009e73">)"
+          "<title>n, GPU 3: v/next 0 of queue c, 50 %, waits for this place</title>",
+          "<title>n, GPU 4: free, unhealthy</title>",
+      }) {
     EXPECT_THAT(svg, HasSubstr(tile));
   }
 }
