@@ -70,8 +70,8 @@ bool HaveGpus(const MigTables& tables, std::span<const SlicedGpu> gpus,
 // target may serve any item of its profile; what remains is for the wanted instances.
 class MoveOrder {
  public:
-  MoveOrder(const PlaceProblem& problem, const PlaceResult& result)
-      : problem_(problem), tables_(*problem.tables), result_(result) {
+  MoveOrder(const PlaceProblem& problem, const PlaceResult& result, int64_t& budget)
+      : problem_(problem), tables_(*problem.tables), result_(result), budget_(budget) {
     for (const PlaceItem& item : result.items) {
       if (item.gpu >= 0) UseGpu(item.gpu);
     }
@@ -115,7 +115,7 @@ class MoveOrder {
   // Carries out all moves that remain: as deep as there are moves.
   bool Continue() {
     if (moves_.size() + problem_.wanted.size() == result_.items.size()) return true;
-    if (!dead_ends_.insert({moved_, taken_}).second) return false;
+    if (--budget_ <= 0 || !dead_ends_.insert({moved_, taken_}).second) return false;
     for (size_t i = problem_.wanted.size(); i < result_.items.size(); ++i) {
       for (size_t s = 0; s < result_.steps.size(); ++s) {
         if (!moved_[i] && !taken_[s] && TryMove(i, s)) return true;
@@ -146,6 +146,7 @@ class MoveOrder {
   const PlaceProblem& problem_;
   const MigTables& tables_;
   const PlaceResult& result_;
+  int64_t& budget_;
   std::vector<InstanceMove> moves_;
   std::vector<bool> moved_;                      // [item]; true for the wanted
   std::vector<bool> taken_;                      // [step]
@@ -179,8 +180,8 @@ absl::StatusOr<DefragmentationPlan> PlanDefragmentation(const MigTables& tables,
   for (const SlicedGpu& gpu : gpus) problem.targets.push_back(TargetOf(gpu));
   problem.wanted.assign(wanted.begin(), wanted.end());
   problem.surplus.assign(tables.model().profiles.size(), 0);
-  const auto accept = [&problem, &plan](const PlaceResult& candidate) {
-    return MoveOrder(problem, candidate).Find(plan);
+  const auto accept = [&problem, &plan](const PlaceResult& candidate, int64_t& steps) {
+    return MoveOrder(problem, candidate, steps).Find(plan);
   };
   PlaceResult result = SearchPlaces(problem, std::min(budget, kEasyPlaces), accept);
   if (result.end == PlaceEnd::kExhausted && budget > kEasyPlaces) {

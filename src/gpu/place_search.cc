@@ -40,14 +40,15 @@ struct Entry {
 
 class PlaceSearch {
  public:
-  PlaceSearch(const PlaceProblem& problem, int64_t budget,
-              const std::function<bool(const PlaceResult&)>& accept)
+  PlaceSearch(const PlaceProblem& problem, int64_t budget, const PlaceAccept& accept)
       : problem_(problem), tables_(*problem.tables), budget_(budget), accept_(accept) {
     for (const MigProfile& profile : tables_.model().profiles) sizes_.push_back(profile.size);
     free_.assign(sizes_.size(), -1);
     least_.resize(sizes_.size());
     for (const PlaceTarget& target : problem.targets) starts_.push_back(StateOf(target));
     touched_at_.assign(problem.targets.size(), -1);
+    nodes_.reserve(4 * problem.targets.size() + 1);
+    queue_.reserve(nodes_.capacity());
     FindAlike();
   }
 
@@ -61,7 +62,7 @@ class PlaceSearch {
       queue_.pop_back();
       if (entry.open == 0) {
         PlaceResult result = ResultOf(entry.node);
-        if (accept_(result)) return result;
+        if (accept_(result, budget_)) return result;
         continue;
       }
       Replay(entry.node);
@@ -153,7 +154,7 @@ class PlaceSearch {
   const PlaceProblem& problem_;
   const MigTables& tables_;
   int64_t budget_;
-  const std::function<bool(const PlaceResult&)>& accept_;
+  const PlaceAccept& accept_;
   std::vector<int> sizes_;
   std::vector<TargetState> starts_;  // before any decision
   std::vector<int> group_;           // [gpu]
@@ -465,7 +466,7 @@ std::optional<PlaceResult> PlaceSearch::Expand(const Entry& entry) {
       }
       PlaceResult result = ResultOf(child);
       Replay(entry.node);
-      if (accept_(result)) found = std::move(result);
+      if (accept_(result, budget_)) found = std::move(result);
       return !found;
     });
   }
@@ -479,8 +480,7 @@ PlaceResult PlaceSearch::ResultOf(int node) {
 
 }  // namespace
 
-PlaceResult SearchPlaces(const PlaceProblem& problem, int64_t budget,
-                         const std::function<bool(const PlaceResult&)>& accept) {
+PlaceResult SearchPlaces(const PlaceProblem& problem, int64_t budget, const PlaceAccept& accept) {
   return PlaceSearch(problem, budget, accept).Run();
 }
 

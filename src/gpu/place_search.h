@@ -78,6 +78,9 @@ struct PlaceResult {
   std::vector<PlaceStep> steps;  // one for each item
 };
 
+// Whether a result will do; takes the steps that it needed from `budget`.
+using PlaceAccept = std::function<bool(const PlaceResult& result, int64_t& budget)>;
+
 // The cheapest way to give every item a place, among those that `accept` likes, whose
 // answer must not depend on which of several items of one profile goes where. An item
 // that was placed stays; a piece is displaced once at most. Exact: best first by the
@@ -85,8 +88,7 @@ struct PlaceResult {
 // first; GPUs that are alike count as one. `budget` counts the
 // places looked at. Ties: the lowest GPU, then the lowest start, except where a bound
 // reorders the search; nothing but the arguments decides.
-PlaceResult SearchPlaces(const PlaceProblem& problem, int64_t budget,
-                         const std::function<bool(const PlaceResult&)>& accept);
+PlaceResult SearchPlaces(const PlaceProblem& problem, int64_t budget, const PlaceAccept& accept);
 
 }  // namespace tessera
 

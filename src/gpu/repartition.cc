@@ -127,7 +127,8 @@ absl::StatusOr<RepartitionPlan> PlanRepartition(const MigTables& tables,
     problem.wanted.insert(problem.wanted.end(), static_cast<size_t>(lacking), static_cast<int>(p));
   }
   // 2. Their places.
-  const PlaceResult result = SearchPlaces(problem, budget, [](const PlaceResult&) { return true; });
+  const PlaceResult result =
+      SearchPlaces(problem, budget, [](const PlaceResult&, int64_t&) { return true; });
   if (result.end != PlaceEnd::kFound) {
     plan.outcome = result.end == PlaceEnd::kInfeasible ? RepartitionOutcome::kInfeasible
                                                        : RepartitionOutcome::kBudgetExhausted;

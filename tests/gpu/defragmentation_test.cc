@@ -375,5 +375,24 @@ TEST(PlanDefragmentation, AgreesWithBruteForceOnRandomPairs) {
   EXPECT_GE(decided, cases * 9 / 10);
 }
 
+// Several GPUs of two kinds, so that some are alike.
+TEST(PlanDefragmentation, AgreesWithBruteForceAmongLikeGpus) {
+  const MigTables tables = TablesOf("A30");
+  const std::vector<std::vector<Instance>> layouts = EnumerateLayouts(tables, ~0u);
+  std::mt19937 engine(3);
+  int decided = 0;
+  const int cases = RandomCases(300, 3000);
+  for (int i = 0; i < cases && !HasFailure(); ++i) {
+    const SlicedGpu kinds[] = {DrawGpu(engine, layouts[engine() % layouts.size()]),
+                               DrawGpu(engine, layouts[engine() % layouts.size()])};
+    Gpus gpus;
+    for (size_t g = 3 + engine() % 2; g > 0; --g) gpus.push_back(kinds[engine() % 2]);
+    std::vector<int> wanted(1 + engine() % 2);
+    for (int& profile : wanted) profile = static_cast<int>(engine() % 5);
+    if (Agrees(tables, gpus, wanted, 3000)) ++decided;
+  }
+  EXPECT_GE(decided, cases * 8 / 10);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -62,10 +62,11 @@ struct DefragmentationPlan {
 //
 // Exact: best first over what the places of the wanted instances displace, what the
 // places of the displaced displace, and so on, by total cost; so few moves are found
-// without a look at more. `budget` counts the places looked at, about 20 ns each: a few
-// hundred per move on 100 GPUs. Proving that nothing helps may take any number, unless
-// the free units do not suffice. Ties: the place found first, on GPUs and at starts in
-// ascending order.
+// without a look at more. `budget` counts the places looked at, 20 to 300 ns each: some
+// hundreds per move on 100 GPUs, in all tens of microseconds for one or two moves. To
+// prove that nothing helps may take any number, unless units or GPUs do not suffice even
+// if all could move; a host that asks often gives a small budget. Ties: the place found
+// first, on GPUs and at starts in ascending order.
 //
 // kInvalidArgument: what `CheckSlicedGpus` rejects, with `path` for the GPUs; a wanted
 // profile that the model lacks (`wanted[1]: no profile 9 on A30-24GB`).

@@ -66,7 +66,7 @@ struct RepartitionPlan {
 // add up to the latency and do not decide.
 //
 // Exact: best first by the operations that the places of the wanted instances entail.
-// `budget` counts the places looked at, about 20 ns each. Ties: the place found first,
+// `budget` counts the places looked at, 20 to 300 ns each. Ties: the place found first,
 // on GPUs and at starts in ascending order.
 //
 // kInvalidArgument: what `CheckSlicedGpus` rejects, with `path` for the GPUs; `wanted`
