@@ -15,15 +15,6 @@
 namespace tessera {
 namespace {
 
-// A `QueueOrder` that asks a function.
-struct OrderByFunction {
-  QueueComparison before;
-  bool Before(const QueueOrderContext& context, const QueueStanding& a,
-              const QueueStanding& b) const {
-    return before(context, a, b);
-  }
-};
-
 // Charges pods to a leaf queue.
 class LedgerAccount : public Account {
  public:
@@ -68,7 +59,7 @@ struct Room {
 class Cycle {
  public:
   Cycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-        QueueComparison before, PodFinder find)
+        MakeQueueServer serve, PodFinder find)
       : snapshot_(snapshot),
         rules_(rules),
         find_(find),
@@ -76,8 +67,8 @@ class Cycle {
         usage_(MeasureUsage(snapshot, rules.usage)),
         shares_(DivideFairShares(snapshot, rules.usage, divide, rules.division)),
         ledger_(snapshot.queues(), usage_),
-        order_(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity},
-               {before}),
+        order_(
+            serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),
         now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
         jobs_(static_cast<size_t>(snapshot.queues().size())),
         attempts_(static_cast<size_t>(snapshot.num_workloads())),
@@ -190,7 +181,7 @@ class Cycle {
   }
 
   void RankQueue(QueueId q) {
-    order_.SetJob(
+    order_->SetJob(
         q, jobs(q).empty() ? std::nullopt : std::optional(LeastCharge(jobs(q).top().workload)));
   }
 
@@ -233,7 +224,7 @@ class Cycle {
   // Tells whether anything was placed.
   bool ServeAll() {
     bool placed = false;
-    for (QueueId q = order_.Next(); q.valid(); q = order_.Next()) {
+    for (QueueId q = order_->Next(); q.valid(); q = order_->Next()) {
       const WorkloadId w = jobs(q).top().workload;
       jobs(q).pop();
       if (TryJob(w)) {
@@ -358,7 +349,7 @@ class Cycle {
   const std::vector<QueueUsage> usage_;
   FairShares shares_;
   QuotaLedger ledger_;
-  ServiceOrder<OrderByFunction> order_;
+  const std::unique_ptr<QueueServer> order_;
   Room now_;                                      // releasing pods still hold their places
   std::optional<Room> later_;                     // they are gone
   std::vector<ResourceVector> expected_;          // by request class
@@ -373,8 +364,8 @@ class Cycle {
 }  // namespace
 
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     QueueComparison before, PodFinder find) {
-  return Cycle(snapshot, rules, divide, before, find).Run();
+                     MakeQueueServer serve, PodFinder find) {
+  return Cycle(snapshot, rules, divide, serve, find).Run();
 }
 
 }  // namespace tessera

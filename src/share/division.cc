@@ -65,7 +65,7 @@ class Divider {
     for (size_t i = 0; i < claims_.size(); ++i) {
       if (room[i] == 0) continue;
       const int64_t quota = claims_.quota[r][i] == kUnlimited ? left_[r] : claims_.quota[r][i];
-      vessels.full[i] = FullLevel::Of(room[i], std::max<int64_t>(quota, 1), 1);
+      vessels.full[i] = WeightedShare::Of(room[i], std::max<int64_t>(quota, 1), 1);
     }
     Bucket all(claims_.size());
     std::iota(all.begin(), all.end(), size_t{0});
@@ -108,7 +108,7 @@ class Divider {
       vessels.room[column] = std::move(room);
       SetRounding(vessels, bucket, r);
     }
-    for (const bool dominant : {true, false}) RaiseFullLevels(vessels, weights, dominant);
+    for (const bool dominant : {true, false}) RaiseWeightedShares(vessels, weights, dominant);
     FillTogether(vessels, when_short, left_);
     for (int r : resources) {
       const Column& taken = vessels.room[static_cast<size_t>(r)];
@@ -119,10 +119,11 @@ class Divider {
   // A vessel is full at the highest level of its resources: the part of the cluster
   // that its room is, over the weight. Resources that do not dominate count only
   // for a queue that needs no other.
-  void RaiseFullLevels(Vessels& vessels, const std::array<Column, kMaxResources>& weights,
-                       bool dominant) const {
+  void RaiseWeightedShares(Vessels& vessels, const std::array<Column, kMaxResources>& weights,
+                           bool dominant) const {
     std::vector<bool> settled(vessels.full.size());
-    for (size_t k = 0; !dominant && k < settled.size(); ++k) settled[k] = vessels.full[k].room > 0;
+    for (size_t k = 0; !dominant && k < settled.size(); ++k)
+      settled[k] = vessels.full[k].amount > 0;
     for (int r = 0; r < claims_.resources(); ++r) {
       const size_t column = static_cast<size_t>(r);
       const Column& room = vessels.room[column];
@@ -130,7 +131,7 @@ class Divider {
       const int64_t capacity = std::max<int64_t>(division_.capacity[r], 1);
       for (size_t k = 0; k < room.size(); ++k) {
         if (room[k] == 0 || settled[k]) continue;
-        const FullLevel level = FullLevel::Of(room[k], capacity, weights[column][k]);
+        const WeightedShare level = WeightedShare::Of(room[k], capacity, weights[column][k]);
         if (Compare(level, vessels.full[k]) > 0) vessels.full[k] = level;
       }
     }

@@ -7,7 +7,7 @@
 #include "src/share/past_use.h"
 #include "tessera/resources/units.h"
 #include "tessera/share/fair_shares.h"
-#include "tessera/share/fraction.h"
+#include "tessera/share/rational.h"
 
 namespace tessera {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 struct KaiClaim {
   size_t row = 0;
   int64_t open = 0;     // requestable and not granted yet
-  Fraction part{0, 1};  // of a unit that the last round rounded away
+  Rational part{0, 1};  // of a unit that the last round rounded away
 };
 
 // The part of a resource that rounding down keeps whole.

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "tessera/cluster/queue.h"
 #include "tessera/resources/units.h"
 #include "tessera/share/fair_shares.h"
-#include "tessera/share/fraction.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::array<int, 3> kKaiResources = {kCpu, kMemory, kGpu};
-
-// Three-way results of the rules of a sequence: below zero puts `a` first.
-int Sign(std::strong_ordering order) { return order < 0 ? -1 : order > 0 ? 1 : 0; }
-int TrueFirst(bool a, bool b) { return a == b ? 0 : a ? -1 : 1; }
 
 bool WithinQuota(const QueueOrderContext& context, const QueueStanding& q) {
   for (int r = 0; r < context.resources->size(); ++r) {
@@ -29,36 +23,18 @@ bool WithinQuota(const QueueOrderContext& context, const QueueStanding& q) {
   return true;
 }
 
-// A fraction and what it is about; comparisons decide exactly where that is close.
-struct Share {
-  Fraction exact{0, 1};
-  double about = 0;
-};
-
-std::strong_ordering CompareShares(const Share& a, const Share& b) {
-  // Far beyond the error of a quotient of two conversions.
-  constexpr double kClose = 1e-9;
-  const double difference = a.about - b.about, size = a.about + b.about;
-  if (difference > kClose * size) return std::strong_ordering::greater;
-  if (difference < -kClose * size) return std::strong_ordering::less;
-  return Compare(a.exact, b.exact);
-}
-
 // The largest part of capacity over weight that `q` would hold, or holds.
-Share SurplusShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job,
-                   bool beyond_quota) {
-  Share dominant;
+WeightedShare SurplusShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job,
+                           bool beyond_quota) {
+  WeightedShare dominant;
   for (int r = 0; r < context.resources->size(); ++r) {
     if (!IsDominanceResource(*context.resources, r)) continue;
     int64_t held = (*q.allocated)[r] + (with_job ? (*q.job)[r] : 0);
     if (beyond_quota) held -= std::min((*q.quota)[r], held);
     if (held <= 0) continue;
-    const int64_t weight = std::max<int64_t>((*q.weight)[r], 1);
-    const int64_t capacity = std::max<int64_t>(context.capacity[r], 1);
-    const double about = static_cast<double>(held) * static_cast<double>(kWeightOne) /
-                         (static_cast<double>(capacity) * static_cast<double>(weight));
-    const Share share{{absl::int128{held} * kWeightOne, absl::int128{capacity} * weight}, about};
-    if (CompareShares(share, dominant) > 0) dominant = share;
+    const WeightedShare share = WeightedShare::Of(held, std::max<int64_t>(context.capacity[r], 1),
+                                                  std::max<int64_t>((*q.weight)[r], 1));
+    if (Compare(share, dominant) > 0) dominant = share;
   }
   return dominant;
 }
@@ -85,60 +61,75 @@ bool KaiUsesWithoutShare(const QueueStanding& q) {
   });
 }
 
-Fraction KaiShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job) {
+Rational KaiShare(const QueueOrderContext& context, const QueueStanding& q, bool with_job) {
   constexpr int64_t kNoSharePenalty = 1000;
-  Fraction dominant{0, 1};
+  Rational dominant{0, 1};
   for (int r : kKaiResources) {
     const int64_t held = (*q.allocated)[r] + (with_job ? (*q.job)[r] : 0);
     int64_t share = Allocatable(q, r);
     if (share == kUnlimited) share = context.capacity[r];
-    const Fraction part =
-        share > 0 ? Fraction{held, share} : Fraction{absl::int128{held} * kNoSharePenalty, 1};
+    const Rational part =
+        share > 0 ? Rational{held, share} : Rational{absl::int128{held} * kNoSharePenalty, 1};
     if (Compare(part, dominant) > 0) dominant = part;
   }
   return dominant;
 }
 
-int KaiParetoSmaller(const QueueStanding& a, const QueueStanding& b) {
+int KaiParetoSmaller(const KaiQueueOrder::Key& a, const KaiQueueOrder::Key& b) {
   bool a_within = true, b_within = true;
-  for (int r : kKaiResources) {
-    a_within &= Allocatable(a, r) <= Allocatable(b, r);
-    b_within &= Allocatable(b, r) <= Allocatable(a, r);
+  for (size_t i = 0; i < a.allocatable.size(); ++i) {
+    a_within &= a.allocatable[i] <= b.allocatable[i];
+    b_within &= b.allocatable[i] <= a.allocatable[i];
   }
   return a_within == b_within ? 0 : a_within ? -1 : 1;
 }
 
 }  // namespace
 
-bool DominantShareOrder::Before(const QueueOrderContext& context, const QueueStanding& a,
-                                const QueueStanding& b) const {
-  const bool a_within = WithinQuota(context, a), b_within = WithinQuota(context, b);
-  if (a_within != b_within) return a_within;
-  if (a.queue->priority != b.queue->priority) return a.queue->priority > b.queue->priority;
-  for (const bool with_job : {true, false}) {
-    const int order = Sign(CompareShares(SurplusShare(context, a, with_job, !a_within),
-                                         SurplusShare(context, b, with_job, !b_within)));
-    if (order != 0) return order < 0;
-  }
-  return a.queue->created < b.queue->created;
+DominantShareOrder::Key DominantShareOrder::KeyOf(const QueueOrderContext& context,
+                                                  const QueueStanding& queue) const {
+  Key key;
+  key.within_quota = WithinQuota(context, queue);
+  key.priority = queue.queue->priority;
+  key.with_job = SurplusShare(context, queue, true, !key.within_quota);
+  key.held = SurplusShare(context, queue, false, !key.within_quota);
+  key.created = queue.queue->created;
+  return key;
 }
 
-bool KaiQueueOrder::Before(const QueueOrderContext& context, const QueueStanding& a,
-                           const QueueStanding& b) const {
-  const std::array<std::function<int()>, 8> rules = {
-      [&] { return TrueFirst(!KaiOverUsed(a), !KaiOverUsed(b)); },
-      [&] { return TrueFirst(KaiStarved(a), KaiStarved(b)); },
-      [&] { return Sign(b.queue->priority <=> a.queue->priority); },
-      [&] { return TrueFirst(!KaiUsesWithoutShare(a), !KaiUsesWithoutShare(b)); },
-      [&] { return Sign(Compare(KaiShare(context, a, true), KaiShare(context, b, true))); },
-      [&] { return Sign(Compare(KaiShare(context, a, false), KaiShare(context, b, false))); },
-      [&] { return KaiParetoSmaller(a, b); },
-      [&] { return Sign(a.queue->created <=> b.queue->created); }};
-  for (const auto& rule : rules) {
-    const int order = rule();
-    if (order != 0) return order < 0;
+bool DominantShareOrder::Before(const Key& a, const Key& b) const {
+  if (a.within_quota != b.within_quota) return a.within_quota;
+  if (a.priority != b.priority) return a.priority > b.priority;
+  if (const auto order = Compare(a.with_job, b.with_job); order != 0) return order < 0;
+  if (const auto order = Compare(a.held, b.held); order != 0) return order < 0;
+  return a.created < b.created;
+}
+
+KaiQueueOrder::Key KaiQueueOrder::KeyOf(const QueueOrderContext& context,
+                                        const QueueStanding& queue) const {
+  Key key;
+  key.over_used = KaiOverUsed(queue);
+  key.starved = KaiStarved(queue);
+  key.uses_without_share = KaiUsesWithoutShare(queue);
+  key.priority = queue.queue->priority;
+  key.with_job = KaiShare(context, queue, true);
+  key.held = KaiShare(context, queue, false);
+  for (size_t i = 0; i < kKaiResources.size(); ++i) {
+    key.allocatable[i] = Allocatable(queue, kKaiResources[i]);
   }
-  return false;
+  key.created = queue.queue->created;
+  return key;
+}
+
+bool KaiQueueOrder::Before(const Key& a, const Key& b) const {
+  if (a.over_used != b.over_used) return b.over_used;
+  if (a.starved != b.starved) return a.starved;
+  if (a.priority != b.priority) return a.priority > b.priority;
+  if (a.uses_without_share != b.uses_without_share) return b.uses_without_share;
+  if (const auto order = Compare(a.with_job, b.with_job); order != 0) return order < 0;
+  if (const auto order = Compare(a.held, b.held); order != 0) return order < 0;
+  if (const int order = KaiParetoSmaller(a, b); order != 0) return order < 0;
+  return a.created < b.created;
 }
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
-#include "tessera/share/fraction.h"
+#include "tessera/share/rational.h"
 
 namespace tessera {
 namespace {
@@ -16,10 +16,6 @@ namespace {
 constexpr int kLevelBits = 62;
 constexpr int64_t kMaxLevel = int64_t{1} << kLevelBits;
 
-Fraction Exact(const FullLevel& level) {
-  return {level.room, absl::int128{level.capacity} * level.weight};
-}
-
 // Number of bits of a positive value.
 int BitsOf(absl::int128 value) {
   const uint64_t high = static_cast<uint64_t>(absl::Int128High64(value));
@@ -28,9 +24,9 @@ int BitsOf(absl::int128 value) {
 
 // ceil(level * 2^shift), at least 1 and at most `kMaxLevel`; long division, as
 // many bits at a time as the remainder leaves room for.
-int64_t ScaledLevel(const FullLevel& full, int shift) {
-  if (full.room <= 0) return 1;
-  const Fraction f = Exact(full);
+int64_t ScaledLevel(const WeightedShare& full, int shift) {
+  if (full.amount <= 0) return 1;
+  const Rational f = full.exact();
   absl::int128 level = f.numerator / f.denominator;
   absl::int128 rest = f.numerator % f.denominator;
   const int room = std::min(126 - BitsOf(f.denominator), 60);
@@ -54,14 +50,14 @@ class Filling {
  public:
   Filling(Vessels& vessels, ResourceVector& left)
       : vessels_(vessels), left_(left), size_(vessels.full.size()) {
-    const FullLevel highest =
-        *std::ranges::max_element(vessels.full, {}, [](const FullLevel& f) { return f.about; });
+    const WeightedShare highest =
+        *std::ranges::max_element(vessels.full, {}, [](const WeightedShare& f) { return f.about; });
     int exponent = 0;
     std::frexp(highest.about, &exponent);
-    const int shift = highest.room > 0 ? kLevelBits - 1 - exponent : 0;
+    const int shift = highest.amount > 0 ? kLevelBits - 1 - exponent : 0;
     full_.reserve(size_);
     rate_.reserve(size_);
-    for (const FullLevel& full : vessels.full) {
+    for (const WeightedShare& full : vessels.full) {
       full_.push_back(ScaledLevel(full, shift));
       rate_.push_back(1.0 / static_cast<double>(full_.back()));
       top_ = std::max(top_, full_.back());
@@ -248,16 +244,6 @@ class Filling {
 };
 
 }  // namespace
-
-std::strong_ordering Compare(const FullLevel& a, const FullLevel& b) {
-  // Far beyond the error of a quotient of conversions.
-  constexpr double kClose = 1e-9;
-  const double difference = a.about - b.about, size = a.about + b.about;
-  if (difference > kClose * size) return std::strong_ordering::greater;
-  if (difference < -kClose * size) return std::strong_ordering::less;
-  if (a.capacity == b.capacity && a.weight == b.weight) return a.room <=> b.room;
-  return Compare(Exact(a), Exact(b));
-}
 
 void FillTogether(Vessels& vessels, WhenShort when_short, ResourceVector& left) {
   const bool nothing = std::ranges::all_of(vessels.room, &Column::empty);

@@ -4,32 +4,13 @@
 // Raising many levels together until something runs out, in whole units.
 
 #include <array>
-#include <compare>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "tessera/resources/resource_vector.h"
+#include "tessera/share/weighted_share.h"
 
 namespace tessera {
-
-// The level at which a vessel is full: room / (capacity * weight), exactly, and
-// about. Below 2^61, 2^61 and 2^45; all 0 for a vessel without room.
-struct FullLevel {
-  int64_t room = 0;
-  int64_t capacity = 1;
-  int64_t weight = 1;
-  double about = 0;
-
-  static FullLevel Of(int64_t room, int64_t capacity, int64_t weight) {
-    return {
-        room, capacity, weight,
-        static_cast<double>(room) / (static_cast<double>(capacity) * static_cast<double>(weight))};
-  }
-};
-
-// Compares exactly; mostly by a comparison of two doubles.
-std::strong_ordering Compare(const FullLevel& a, const FullLevel& b);
 
 // A column of `Vessels`; empty where nobody has any.
 using Column = std::vector<int64_t>;
@@ -37,7 +18,7 @@ using Column = std::vector<int64_t>;
 // What is filled: each vessel takes each resource in proportion to the level, from
 // nothing at 0 to all its room at `full`.
 struct Vessels {
-  std::vector<FullLevel> full;                // by vessel
+  std::vector<WeightedShare> full;            // by vessel: the level, all its room
   std::array<Column, kMaxResources> room;     // filling leaves what was taken here
   ResourceVector unit;                        // that is not cut; 0 or 1: base units
   std::array<Column, kMaxResources> held;     // already, where units are whole

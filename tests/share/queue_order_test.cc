@@ -126,7 +126,8 @@ QueueId Scan(const QueueTree& tree, const std::vector<std::optional<ResourceVect
       leaf = Scan<Order>(tree, jobs, shares, ledger, context, q, j);
       if (!leaf.valid()) continue;
     }
-    if (!best.valid() || Order().Before(context, standing(q, j), standing(best, best_job))) {
+    if (!best.valid() || Order().Before(Order().KeyOf(context, standing(q, j)),
+                                        Order().KeyOf(context, standing(best, best_job)))) {
       best = q;
       best_leaf = leaf;
       best_job = j;

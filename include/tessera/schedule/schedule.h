@@ -8,8 +8,7 @@
 //   for (const Action& action : cycle.plan.actions) ...
 
 #include <cstdint>
-#include <functional>
-#include <span>
+#include <memory>
 
 #include "tessera/cluster/fair_shares.h"
 #include "tessera/cluster/plan.h"
@@ -71,12 +70,12 @@ struct CycleResult {
   FairShares shares;
 };
 
-using QueueComparison =
-    absl::FunctionRef<bool(const QueueOrderContext&, const QueueStanding&, const QueueStanding&)>;
+using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
+    const QueueTree&, const FairShares&, const QuotaLedger&, const QueueOrderContext&)>;
 
 // The cycle with its policy as functions; hosts call the template below.
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     QueueComparison before, PodFinder find);
+                     MakeQueueServer serve, PodFinder find);
 
 // Plans what to start now. Queues are served in order, in each queue the job of
 // the highest priority, then the oldest (`submitted`), then by name; a gang
@@ -96,8 +95,10 @@ CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder f
       [&policy](const Division& division, Claims& claims) {
         policy.division.Divide(division, claims);
       },
-      [&policy](const QueueOrderContext& context, const QueueStanding& a, const QueueStanding& b) {
-        return policy.order.Before(context, a, b);
+      [&policy](const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
+                const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
+        return std::make_unique<ServiceOrder<typename Policy::Order>>(tree, shares, ledger, context,
+                                                                      policy.order);
       },
       find);
 }

@@ -1,5 +1,5 @@
-#ifndef TESSERA_SHARE_FRACTION_H_
-#define TESSERA_SHARE_FRACTION_H_
+#ifndef TESSERA_SHARE_RATIONAL_H_
+#define TESSERA_SHARE_RATIONAL_H_
 
 // Exact comparison of fractions too large to cross-multiply.
 
@@ -12,14 +12,14 @@ namespace tessera {
 
 // A non-negative fraction; `denominator` > 0. Not reduced, so there is no `==`
 // but by value (`Compare`).
-struct Fraction {
+struct Rational {
   absl::int128 numerator = 0;
   absl::int128 denominator = 1;
 };
 
 // Compares by value without overflow: whole parts first, then the reciprocals of
 // the remainders (the continued fraction). O(log) divisions, mostly one.
-inline std::strong_ordering Compare(Fraction a, Fraction b) {
+inline std::strong_ordering Compare(Rational a, Rational b) {
   while (true) {
     const absl::int128 whole_a = a.numerator / a.denominator;
     const absl::int128 whole_b = b.numerator / b.denominator;
@@ -40,4 +40,4 @@ inline std::strong_ordering Compare(Fraction a, Fraction b) {
 
 }  // namespace tessera
 
-#endif  // TESSERA_SHARE_FRACTION_H_
+#endif  // TESSERA_SHARE_RATIONAL_H_
