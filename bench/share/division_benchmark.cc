@@ -67,7 +67,7 @@ void ChargeAndNext(benchmark::State& bench) {
   for (int q = 0; q < queues.tree.size(); ++q) order.SetJob(QueueId(q), job);
   for (auto _ : bench) {
     const QueueId next = order.Next();
-    ledger.Charge(next, job, true);
+    ledger.Book(next, job, true);
     order.SetJob(next, job);
     ledger.Commit();
   }

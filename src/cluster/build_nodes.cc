@@ -85,7 +85,8 @@ absl::Status SnapshotBuilder::CollectResources() {
     for (const auto& [name, amount] : node.reserved.extended) names.insert(name);
   }
   for (const Queue& queue : data_->spec.queues) {
-    for (const ResourceAmounts* amounts : {&queue.quota, &queue.limit, &queue.weight}) {
+    for (const ResourceAmounts* amounts : {&queue.quota, &queue.limit, &queue.borrowing_limit,
+                                           &queue.lending_limit, &queue.weight}) {
       for (const auto& [name, amount] : amounts->by_name) names.insert(name);
     }
     for (const auto& [name, amount] : queue.usage) names.insert(name);

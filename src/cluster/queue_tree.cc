@@ -38,6 +38,10 @@ absl::Status CheckQueue(const Queue& queue, int given, const ResourceSpace& spac
   TESSERA_RETURN_IF_ERROR(CheckAmounts(queue.quota, kMaxTotal, true, At(given, "quota"), space));
   TESSERA_RETURN_IF_ERROR(CheckAmounts(queue.limit, kMaxTotal, true, At(given, "limit"), space));
   TESSERA_RETURN_IF_ERROR(
+      CheckAmounts(queue.borrowing_limit, kMaxTotal, true, At(given, "borrowing_limit"), space));
+  TESSERA_RETURN_IF_ERROR(
+      CheckAmounts(queue.lending_limit, kMaxTotal, true, At(given, "lending_limit"), space));
+  TESSERA_RETURN_IF_ERROR(
       CheckAmounts(queue.weight, kMaxWeight, false, At(given, "weight"), space));
   for (const auto& [name, amount] : queue.usage) {
     const std::string where = absl::StrCat(At(given, "usage"), ".", name);
@@ -155,6 +159,8 @@ void QueueTree::ResolveAmounts(const ResourceSpace& space) {
   quotas_.resize(queues_.size());
   limits_.assign(queues_.size(), ResourceVector::Filled(kUnlimited));
   weights_.assign(queues_.size(), ResourceVector::Filled(kWeightOne));
+  bounds_lending_.assign(kMaxResources, false);
+  borrowing_limits_ = lending_limits_ = limits_;
   for (size_t i = 0; i < queues_.size(); ++i) {
     const Queue& queue = queues_[i];
     for (int r = 0; r < space.size(); ++r) {
@@ -162,6 +168,11 @@ void QueueTree::ResolveAmounts(const ResourceSpace& space) {
       quotas_[i][r] = queue.quota.get(name, 0);
       limits_[i][r] = queue.limit.get(name, kUnlimited);
       weights_[i][r] = queue.weight.get(name, kWeightOne);
+      borrowing_limits_[i][r] = queue.borrowing_limit.get(name, kUnlimited);
+      lending_limits_[i][r] = queue.lending_limit.get(name, kUnlimited);
+      if (borrowing_limits_[i][r] != kUnlimited || lending_limits_[i][r] != kUnlimited) {
+        bounds_lending_[static_cast<size_t>(r)] = true;
+      }
       if (queue.quota.by_name.contains(name)) governed_[static_cast<size_t>(r)] = true;
     }
   }

@@ -82,6 +82,8 @@ void Write(JsonWriter& json, const Queue& queue) {
   WriteText(json, "parent", queue.parent);
   WriteGuarantee(json, "quota", queue.quota);
   WriteGuarantee(json, "limit", queue.limit);
+  WriteGuarantee(json, "borrowing_limit", queue.borrowing_limit);
+  WriteGuarantee(json, "lending_limit", queue.lending_limit);
   WriteWeight(json, queue.weight);
   if (queue.priority != 0) json.Member("priority", queue.priority);
   if (queue.created != 0) json.Member("created", queue.created);

@@ -30,7 +30,7 @@ class LedgerAccount : public Account {
       refusal_ = refusal;
       return false;
     }
-    ledger_.Charge(leaf_, charge, preemptible_);
+    ledger_.Book(leaf_, charge, preemptible_);
     return true;
   }
 
@@ -66,7 +66,7 @@ class Cycle {
         tables_(std::make_shared<const StateTables>(snapshot)),
         usage_(MeasureUsage(snapshot, rules.usage)),
         shares_(DivideFairShares(snapshot, rules.usage, divide, rules.division)),
-        ledger_(snapshot.queues(), usage_),
+        ledger_(snapshot.queues(), usage_, shares_.capacity),
         order_(
             serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),
         now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},

@@ -43,17 +43,43 @@ Missing CountMissing(const ClusterState& state, WorkloadId w) {
   return missing;
 }
 
+// What is bounded, and by what, for sentences.
+struct BoundWords {
+  std::string_view held;
+  std::string_view bound;
+};
+
+BoundWords WordsOf(QuotaBound by) {
+  switch (by) {
+    case QuotaBound::kLimit:
+      return {"holds ", "limit"};
+    case QuotaBound::kQuota:
+      return {"holds non-preemptibly ", "quota"};
+    case QuotaBound::kBorrowingLimit:
+      return {"has borrowed ", "borrowing limit"};
+    case QuotaBound::kLending:
+      return {"lends ", "lendable amount"};
+  }
+  return {};
+}
+
 void ExplainRefusal(const Snapshot& snapshot, const QuotaRefusal& refusal, int pods,
                     PendingWorkload& pending) {
-  const std::string& queue = snapshot.queues().queue(refusal.queue).name;
+  const std::string queue =
+      refusal.queue.valid()
+          ? absl::StrCat("queue \"", snapshot.queues().queue(refusal.queue).name, "\"")
+          : "the cluster";
   const int r = refusal.resource;
-  const std::string_view what = refusal.is_limit ? "limit" : "quota";
-  pending.reason = refusal.is_limit ? PendingReason::kQueueLimit : PendingReason::kQuota;
-  pending.text = absl::StrCat(
-      "queue \"", queue, "\" ", refusal.is_limit ? "holds " : "holds non-preemptibly ",
-      Amount(snapshot, r, refusal.held), "; ", Amount(snapshot, r, refusal.asked),
-      " more would exceed its ", std::string(what), " of ", Amount(snapshot, r, refusal.bound));
-  pending.counts[absl::StrCat("pods over the ", std::string(what), " of queue ", queue)] = pods;
+  const BoundWords words = WordsOf(refusal.by);
+  pending.reason =
+      refusal.by == QuotaBound::kQuota ? PendingReason::kQuota : PendingReason::kQueueLimit;
+  pending.text =
+      absl::StrCat(queue, " ", std::string(words.held), Amount(snapshot, r, refusal.held), "; ",
+                   Amount(snapshot, r, refusal.asked), " more would exceed its ",
+                   std::string(words.bound), " of ", Amount(snapshot, r, refusal.bound));
+  const std::string name =
+      refusal.queue.valid() ? "queue " + snapshot.queues().queue(refusal.queue).name : queue;
+  pending.counts[absl::StrCat("pods over the ", std::string(words.bound), " of ", name)] = pods;
 }
 
 }  // namespace

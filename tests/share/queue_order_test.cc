@@ -37,7 +37,7 @@ class Service {
   // Serves the next queue once, with the job it offered.
   std::string Serve(const ResourceVector& job) {
     const std::string next = Next();
-    ledger_.Charge(*tree_.Find(next), job, true);
+    ledger_.Book(*tree_.Find(next), job, true);
     Offer(next, job);
     return next;
   }
@@ -155,7 +155,7 @@ TEST(ServiceOrderTest, AgreesWithALinearScan) {
     for (int step = 0; step < 20; ++step) {
       const QueueId q(random.Below(tree.size()));
       if (!tree.is_leaf(q)) continue;
-      if (random.Chance(50)) ledger.Charge(q, Job(random.Below(3), random.Below(3)), true);
+      if (random.Chance(50)) ledger.Book(q, Job(random.Below(3), random.Below(3)), true);
       std::optional<ResourceVector>& job = jobs[static_cast<size_t>(q.value())];
       job.reset();
       if (random.Chance(80)) job = Job(random.Below(3), random.Below(3));

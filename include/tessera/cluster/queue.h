@@ -37,6 +37,10 @@ struct Queue {
   std::string parent;      // empty: a top-level queue
   ResourceAmounts quota;   // guaranteed; absent: 0
   ResourceAmounts limit;   // hard ceiling; absent: unlimited
+  // How far it may go beyond its quota on what its siblings leave, and how much of
+  // its unused quota they may have; absent: unlimited.
+  ResourceAmounts borrowing_limit;
+  ResourceAmounts lending_limit;
   ResourceAmounts weight;  // over-quota weight, fixed-point; absent: kWeightOne
   int priority = 0;        // of surplus: higher first
   int64_t created = 0;     // seconds; older queues win ties

@@ -52,6 +52,12 @@ class QueueTree {
   const ResourceVector& limit(QueueId q) const { return limits_[index(q)]; }
   const ResourceVector& weight(QueueId q) const { return weights_[index(q)]; }
 
+  // Whether some queue states a borrowing or lending limit for resource `r`; both
+  // are `kUnlimited` where absent.
+  bool bounds_lending(int r) const { return bounds_lending_[static_cast<size_t>(r)]; }
+  const ResourceVector& borrowing_limit(QueueId q) const { return borrowing_limits_[index(q)]; }
+  const ResourceVector& lending_limit(QueueId q) const { return lending_limits_[index(q)]; }
+
   // Whether quota restricts non-preemptible use of resource `r`: always for
   // `gpu`, for the others once any queue states a quota for it. (A host that
   // gives quotas in GPUs alone does not mean "and no CPU".)
@@ -73,7 +79,10 @@ class QueueTree {
   std::vector<ResourceVector> quotas_;
   std::vector<ResourceVector> limits_;
   std::vector<ResourceVector> weights_;
+  std::vector<ResourceVector> borrowing_limits_;
+  std::vector<ResourceVector> lending_limits_;
   std::vector<char> governed_;
+  std::vector<char> bounds_lending_;
 };
 
 }  // namespace tessera

@@ -15,8 +15,8 @@
 #include "tessera/cluster/fair_shares.h"
 #include "tessera/cluster/queue_tree.h"
 #include "tessera/resources/resource_space.h"
-#include "tessera/share/rational.h"
 #include "tessera/share/quota_ledger.h"
+#include "tessera/share/rational.h"
 #include "tessera/share/weighted_share.h"
 
 namespace tessera {
