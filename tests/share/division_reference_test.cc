@@ -187,13 +187,14 @@ class Reference {
     at(left_, r) = scaled ? 0 : at(left_, r) - sum;
   }
 
-  bool exhausted(int r) const { return at(left_, r) < 1e-3L; }
+  static constexpr Real kNothing = 1e-3L;  // what rounding may leave of a unit
+  bool exhausted(int r) const { return at(left_, r) < kNothing; }
 
   // Whether it has to stop before it starts.
   bool Stopped(size_t i) const {
     if (way_ != Way::kDominantStopping) return false;
     for (int r = 0; r < siblings_.space.size(); ++r) {
-      if (exhausted(r) && unmet(i, r) > 0) return true;
+      if (exhausted(r) && unmet(i, r) > kNothing) return true;
     }
     return false;
   }
