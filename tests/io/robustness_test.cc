@@ -72,13 +72,10 @@ TEST(RobustnessTest, EverySingleByteMutation) {
   }
 }
 
-TEST(RobustnessTest, EveryByteLeftOutOrDoubled) {
+TEST(RobustnessTest, EveryByteLeftOut) {
   for (size_t i = 0; i < kFullSnapshot.size(); ++i) {
     std::string json(kFullSnapshot);
     json.erase(i, 1);
-    TrySnapshot(json);
-    json.assign(kFullSnapshot);
-    json.insert(i, 1, json[i]);
     TrySnapshot(json);
     if (HasFatalFailure()) return;
   }
