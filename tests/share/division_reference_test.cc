@@ -341,5 +341,27 @@ TEST(DivisionReferenceTest, DominantResourceAsInThePaper) {
   CompareWithReference(kAsInThePaper, Way::kDominantStopping, 1000, 1);
 }
 
+// Rounding to whole GPUs moves no share by a device or more: of one priority, as the
+// rest of a device goes on to no other.
+TEST(DivisionReferenceTest, WholeGpusAreWithinADevice) {
+  const int cases = RandomCases(1000, 20000);
+  for (int seed = 0; seed < cases; ++seed) {
+    RandomCluster random(static_cast<uint32_t>(seed));
+    Siblings siblings = RandomSiblings(random, 0);
+    for (Queue& queue : siblings.queues) queue.priority = 0;
+    const DivisionOptions options{.whole_gpus = true};
+    const std::vector<ResourceVector> shares = siblings.Shares(DominantResourceDivision(), options);
+    const Reference reference(siblings, Way::kDominant);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      for (int r = 0; r < siblings.space.size(); ++r) {
+        const Real unit = r == kGpu ? kGpuUnitsPerDevice : 1;
+        ASSERT_LE(std::abs(static_cast<Real>(shares[i][r]) - reference.share(i, r)), unit + 0.001L)
+            << "seed " << seed << " queue " << i << " resource " << r << ": " << shares[i][r]
+            << " for " << reference.share(i, r);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera
