@@ -124,12 +124,12 @@ using RealVector = std::array<Real, kMaxResources>;
 
 enum class Way { kPerResource, kDominant, kDominantStopping };
 
-// The division as the rules state it, in reals.
+// The division of `total` as the rules state it, in reals.
 class Reference {
  public:
-  Reference(const Siblings& siblings, Way way)
+  Reference(const Siblings& siblings, Way way, const ResourceVector& total)
       : siblings_(siblings), tree_(siblings.Tree()), way_(way), share_(siblings.queues.size()) {
-    for (int r = 0; r < kMaxResources; ++r) at(left_, r) = static_cast<Real>(siblings.capacity[r]);
+    for (int r = 0; r < kMaxResources; ++r) at(left_, r) = static_cast<Real>(total[r]);
     for (size_t i = 0; i < share_.size(); ++i) ids_.push_back(*tree_.Find(siblings.queues[i].name));
     for (int r = 0; r < siblings.space.size(); ++r) GrantQuotas(r);
     std::set<int, std::greater<>> priorities;
@@ -307,15 +307,29 @@ Siblings RandomSiblings(RandomCluster& random, int least_percent) {
   return siblings;
 }
 
+// The shares of `siblings` under a parent with limits, and last the parent's.
+template <DivisionRule Rule>
+std::vector<ResourceVector> SharesUnderParent(Siblings siblings, RandomCluster& random,
+                                              const Rule& rule) {
+  for (Queue& queue : siblings.queues) queue.parent = "parent";
+  Queue& parent = siblings.Add(MakeQueue("parent"), {});
+  parent.limit.by_name["cpu"] = random.Below(500000000);
+  if (random.Chance(50)) parent.limit.by_name["memory"] = random.Below(500000000);
+  return siblings.Shares(rule);
+}
+
 template <DivisionRule Rule>
 void CompareWithReference(const Rule& rule, Way way, Real tolerance, int least_percent) {
   const int cases = RandomCases(1000, 20000);
   for (int seed = 0; seed < cases; ++seed) {
     RandomCluster random(static_cast<uint32_t>(seed));
     const Siblings siblings = RandomSiblings(random, least_percent);
-    const std::vector<ResourceVector> shares = siblings.Shares(rule);
-    const Reference reference(siblings, way);
-    for (size_t i = 0; i < shares.size(); ++i) {
+    // Every other time they share what a parent got, measured by the whole cluster.
+    const bool nested = seed % 2 == 1;
+    const std::vector<ResourceVector> shares =
+        nested ? SharesUnderParent(siblings, random, rule) : siblings.Shares(rule);
+    const Reference reference(siblings, way, nested ? shares.back() : siblings.capacity);
+    for (size_t i = 0; i < siblings.queues.size(); ++i) {
       for (int r = 0; r < siblings.space.size(); ++r) {
         ASSERT_LE(std::abs(static_cast<Real>(shares[i][r]) - reference.share(i, r)), tolerance)
             << "seed " << seed << " queue " << i << " resource " << r << ": " << shares[i][r]
@@ -351,7 +365,7 @@ TEST(DivisionReferenceTest, WholeGpusAreWithinADevice) {
     for (Queue& queue : siblings.queues) queue.priority = 0;
     const DivisionOptions options{.whole_gpus = true};
     const std::vector<ResourceVector> shares = siblings.Shares(DominantResourceDivision(), options);
-    const Reference reference(siblings, Way::kDominant);
+    const Reference reference(siblings, Way::kDominant, siblings.capacity);
     for (size_t i = 0; i < shares.size(); ++i) {
       for (int r = 0; r < siblings.space.size(); ++r) {
         const Real unit = r == kGpu ? kGpuUnitsPerDevice : 1;
