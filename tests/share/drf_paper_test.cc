@@ -86,6 +86,29 @@ TEST(DrfPaperTest, NoResourceMonotonicity) {
   ExpectTasks(shares[1], task_b, 6, 1);
 }
 
+TEST(DrfPaperTest, NoPartsOfTasksWhereAHigherPriorityTookTheRest) {
+  // 10 CPU, 10 GB: a, of priority 1, takes all CPU with its tasks <2, 1>: 5 tasks. b
+  // needs CPU as well, so memory is of no use to it. Work-conserving, a takes all of it,
+  // and b only what a does not want.
+  Siblings siblings(CpuAndGiB(10, 10));
+  siblings.Add(MakeQueue("a"), CpuAndGiB(2, 1) * 100).priority = 1;
+  siblings.Add(MakeQueue("b"), CpuAndGiB(1, 1) * 100);
+  const std::vector<ResourceVector> shares = siblings.Shares(kAsInThePaper);
+  ExpectTasks(shares[0], CpuAndGiB(2, 1), 5, 1);
+  EXPECT_EQ(shares[1], ResourceVector());
+  EXPECT_EQ(siblings.Shares(DominantResourceDivision())[0], CpuAndGiB(10, 10));
+  siblings.demands[0] = CpuAndGiB(10, 5);
+  EXPECT_EQ(siblings.Shares(DominantResourceDivision())[1], CpuAndGiB(0, 5));
+}
+
+TEST(DrfPaperTest, NoPartsOfTasksWhereQuotasTookTheRest) {
+  // 10 CPU, 10 GB: all CPU is a's by quota; nobody else can run anything.
+  Siblings siblings(CpuAndGiB(10, 10));
+  siblings.Add(MakeQueue("a"), CpuAndGiB(10, 5)).quota.by_name["cpu"] = Cores(10);
+  siblings.Add(MakeQueue("b"), CpuAndGiB(1, 1) * 100);
+  EXPECT_THAT(siblings.Shares(kAsInThePaper), ElementsAre(CpuAndGiB(10, 5), ResourceVector()));
+}
+
 // --- The rules that the paper compares with ----------------------------------------
 
 // Queues raise the sum of their shares of all resources together, until one is
