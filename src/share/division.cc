@@ -85,12 +85,26 @@ class Divider {
     }
   }
 
+  // Which queues of `bucket` need something of which nothing is left.
+  std::vector<bool> Stopped(const Bucket& bucket, std::span<const int> resources) const {
+    std::vector<bool> stopped(bucket.size());
+    for (size_t k = 0; k < bucket.size(); ++k) {
+      stopped[k] = std::ranges::any_of(resources, [&](int r) {
+        return left_[r] <= 0 && claims_.ceiling[r][bucket[k]] > claims_.share[r][bucket[k]];
+      });
+    }
+    return stopped;
+  }
+
   // Gives the queues of one bucket what they can take of `resources`.
   void GrantTo(const Bucket& bucket, std::span<const int> resources, bool weighted,
                WhenShort when_short) {
     Vessels vessels;
     vessels.full.resize(bucket.size());
     std::array<Column, kMaxResources> weights;
+    const std::vector<bool> stopped = when_short == WhenShort::kStop
+                                          ? Stopped(bucket, resources)
+                                          : std::vector<bool>(bucket.size());
     for (int r : resources) {
       if (left_[r] <= 0) continue;
       const size_t column = static_cast<size_t>(r);
@@ -98,7 +112,7 @@ class Divider {
       bool wanted = false;
       for (size_t k = 0; k < bucket.size(); ++k) {
         const size_t i = bucket[k];
-        if (weighted && claims_.weight[r][i] == 0) continue;
+        if (stopped[k] || (weighted && claims_.weight[r][i] == 0)) continue;
         room[k] = std::max<int64_t>(claims_.ceiling[r][i] - claims_.share[r][i], 0);
         wanted |= room[k] > 0;
       }

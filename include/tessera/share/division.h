@@ -121,11 +121,17 @@ concept DivisionRule = requires(const T& rule, const Division& division, Claims&
 // then id. The dominant share of a queue is its surplus over cluster capacity and
 // weight; `pods` and `gpu:MODEL` dominate only a queue that needs nothing else.
 // O(Q * R) for Q siblings and R resources, R times that if not work-conserving.
+//
+// Shares are exact to one unit while amounts stay below 2^45 and the levels at which
+// siblings of one priority are satisfied (demand over capacity and weight) within a
+// factor of 2^20 of each other; beyond that a level is exact to 2^-43 of the highest.
+// Sums are exact always.
 struct DominantResourceDivision {
   // A queue short of one resource goes on with the others it needs, as jobs differ,
   // and nothing lies idle that someone wants. Otherwise it stops there, as in the
   // paper, where every task of a user needs all its resources: what is left may
-  // then lie idle, but nobody gains by asking for what he does not need.
+  // then lie idle, but nobody envies another or gains by asking for what he does not
+  // need.
   bool work_conserving = true;
 
   void Divide(const Division& division, Claims& claims) const;
