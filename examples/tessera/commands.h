@@ -41,12 +41,17 @@ struct MigArguments {
   std::string lgi;                    // a file that lists instances
   std::string export_as;              // "mig-parted"
   std::string svg;                    // a file for the picture
+  std::string want;                   // profiles with counts, to be idle
+  std::string defragment;             // a profile to make room for
+  std::string node;                   // where `want` or `defragment` is asked; empty: anywhere
   bool json = false;
 };
 // About a GPU model, and layouts of it.
 int RunMig(const MigArguments& arguments);
 // About the GPUs of a snapshot.
 int RunMigOfCluster(const MigArguments& arguments);
+// What to do to the MIG instances of a snapshot.
+int RunMigChanges(const MigArguments& arguments);
 
 int RunImportOpenb(const std::string& nodes, const std::string& pods);
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "examples/tessera/commands.h"
 #include "tessera/base/version.h"
@@ -59,11 +60,28 @@ void AddPlan(CLI::App& app, Options& o, std::function<int()>& run) {
   });
 }
 
+// The options about what to change in a snapshot, which `others` do not go with.
+void AddMigChanges(CLI::App* mig, Options& o, CLI::Option* model,
+                   const std::vector<CLI::Option*>& others) {
+  CLI::Option* want = mig->add_option(
+      "--want", o.mig.want,
+      "the fewest MIG operations until instances such as 3g.40gb=2,1g.10gb are idle");
+  CLI::Option* defragment = mig->add_option(
+      "--defragment", o.mig.defragment, "the fewest moves that make an instance of a profile fit");
+  CLI::Option* node =
+      mig->add_option("--node", o.mig.node, "with --want or --defragment: only on this node");
+  want->needs(model)->excludes(defragment);
+  defragment->needs(model);
+  for (CLI::Option* option : {want, defragment, node}) {
+    for (CLI::Option* other : others) option->excludes(other);
+  }
+}
+
 void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::App* mig = app.add_subcommand("mig", "the MIG geometry of a GPU model, or of a cluster");
-  CLI::Option* model = mig->add_option(
-      "MODEL", o.mig.model,
-      "such as H100-80GB; left out, all are listed; with --export or --svg a snapshot");
+  CLI::Option* model = mig->add_option("MODEL", o.mig.model,
+                                       "such as H100-80GB; left out, all are listed; with any "
+                                       "option but --format, --layout and --lgi, a snapshot");
   CLI::Option* format = AddFormat(mig, o.format);
   CLI::Option* layout = mig->add_option(
       "--layout", o.mig.layout, "what still fits beside instances such as 3g.40gb@4,1g.10gb@0");
@@ -77,10 +95,18 @@ void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   svg->needs(model)->excludes(format);
   layout->needs(model)->excludes(lgi)->excludes(to)->excludes(svg);
   lgi->needs(model)->excludes(to)->excludes(svg);
+  AddMigChanges(mig, o, model, {format, layout, lgi, to, svg});
   mig->callback([&] {
     o.mig.json = o.format == "json";
+    const bool is_change = !o.mig.want.empty() || !o.mig.defragment.empty();
+    if (!o.mig.node.empty() && !is_change) {
+      throw CLI::RequiredError("--want or --defragment");
+    }
     const bool is_cluster = !o.mig.export_as.empty() || !o.mig.svg.empty();
-    run = [&o, is_cluster] { return is_cluster ? RunMigOfCluster(o.mig) : RunMig(o.mig); };
+    run = [&o, is_change, is_cluster] {
+      if (is_change) return RunMigChanges(o.mig);
+      return is_cluster ? RunMigOfCluster(o.mig) : RunMig(o.mig);
+    };
   });
 }
 

@@ -1,7 +1,6 @@
 #include "src/preemption/move_rules.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 

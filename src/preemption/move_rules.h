@@ -4,9 +4,11 @@
 // Which pods may be moved, and where to.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
+#include "absl/status/status.h"
 #include "src/preemption/slice_view.h"
 #include "tessera/gpu/defragmentation.h"
 #include "tessera/state/cluster_state.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/preemption/slice_view.h"
+#include "tessera/cluster/plan.h"
 #include "tessera/gpu/defragmentation.h"
 
 namespace tessera {

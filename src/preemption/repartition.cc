@@ -1,6 +1,7 @@
 #include "tessera/preemption/repartition.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>

@@ -3,11 +3,8 @@
 
 // The MIG side of a snapshot, as the planners of gpu/ want it.
 
-#include <optional>
-#include <span>
 #include <vector>
 
-#include "tessera/cluster/plan.h"
 #include "tessera/cluster/snapshot.h"
 #include "tessera/gpu/sliced_gpu.h"
 #include "tessera/preemption/barred_gpus.h"

@@ -200,6 +200,51 @@ class Mig(unittest.TestCase):
             self.assertEqual(run("mig", *words)[0], 2, words)
         self.assertEqual(run("plan", DEMO, "--export", "mig-parted", "--format", "json")[0], 2)
 
+    HALVES = json.dumps({"apiVersion": "tessera/v1", "nodes": [
+        {"name": "n1", "gpu_model": "H100-80GB", "capacity": {"cpu": 8, "memory": "64Gi"}, "gpus": [
+            {"mig": "dynamic", "instances": [{"profile": "3g.40gb", "start": 0},
+                                             {"profile": "1g.10gb", "start": 4}]},
+            {"mig": "dynamic", "instances": [{"profile": "3g.40gb", "start": 0}]}]}],
+        "workloads": [
+            {"name": name, "gang": {"pod_sets": [{"name": "s", "request": {"mig": "3g.40gb"}}]},
+             "pods": [{"pod_set": "s", "index": 0, "node": "n1",
+                       "slices": [{"gpu": gpu, "profile": "3g.40gb", "start": 0}]}]}
+            for name, gpu in (("a", 0), ("b", 1))]})
+
+    def test_wanted_instances(self):
+        code, text, _ = run("mig", "-", "--want", "1g.10gb,3g.40gb=2", stdin=self.HALVES)
+        self.assertEqual((code, text), (0, "there is no room: of 2 GPUs 2 may change\n"))
+        code, text, _ = run("mig", "-", "--want", "3g.40gb=2", "--node", "n1", stdin=self.HALVES)
+        self.assertEqual((code, text.splitlines()), (0, [
+            "destroy  1g.10gb at slice 4 of GPU 0 of n1",
+            "create   3g.40gb at slice 4 of GPU 0 of n1",
+            "create   3g.40gb at slice 4 of GPU 1 of n1"]))
+        _, text, _ = run("mig", "-", "--want", "1g.10gb", stdin=self.HALVES)
+        self.assertEqual(text, "they are idle already\n")
+
+    def test_defragmentation(self):
+        code, text, _ = run("mig", "-", "--defragment", "7g.80gb", stdin=self.HALVES)
+        self.assertEqual((code, text.splitlines()), (0, [
+            "create   3g.40gb at slice 4 of GPU 1 of n1",
+            "move     a/s/0 to 3g.40gb at slice 4 of GPU 1 of n1",
+            "1 move, no fewer suffice; 7g.80gb fits, when that is done, at slice 0 of GPU 0 of n1"]))
+
+    def test_changes_that_are_wrong(self):
+        for words, message in (
+                (["--want", "3g.40bg"], "wanted[0].profile: no GPU model has a profile \"3g.40bg\"; "
+                                        "did you mean \"3g.40gb\"?"),
+                (["--want", "3g.40gb=x"], "\"x\" is not a number"),
+                (["--defragment", "7g.40gb"], "not of H100-80GB"),
+                (["--want", "1g.10gb", "--node", "n2"], "node: no node is named \"n2\"")):
+            code, out, err = run("mig", "-", *words, stdin=self.HALVES)
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn("tessera: " + words[0] + ": ", err)
+            self.assertIn(message, err)
+        for words in (["--want", "1g.10gb", "--defragment", "1g.10gb"],
+                      ["--want", "1g.10gb", "--format", "json"], ["--want", "1g.10gb", "--svg", "x"],
+                      ["--node", "n1"]):
+            self.assertEqual(run("mig", DEMO, *words)[0], 2, words)
+
     def test_export_before_and_after_a_plan(self):
         code, before, _ = run("mig", DEMO, "--export", "mig-parted")
         self.assertEqual((code, before[:12]), (0, "version: v1\n"))

@@ -86,6 +86,18 @@ INSTANTIATE_TEST_SUITE_P(
                   "move b/s/0 to n1/0 1g.5gb@6"},
                  {0, "4g.20gb", 0},
                  false},
+        PlanCase{
+            "ToWhatAnotherPodIsLeaving",
+            [] {
+              SnapshotSpec spec = EmptyGpus(1);
+              AddSlicePod(spec, "a", 0, 0, "2g.10gb", 0);
+              AddSlicePod(spec, "b", 0, 0, "1g.5gb", 4);
+              return spec;
+            },
+            "4g.20gb",
+            {"create n1/0 1g.5gb@6", "move b/s/0 to n1/0 1g.5gb@6", "move a/s/0 to n1/0 2g.10gb@4"},
+            {0, "4g.20gb", 0},
+            false},
         PlanCase{"HalvesAreJoined",
                  [] { return HalfUsed(1); },
                  "7g.40gb",
