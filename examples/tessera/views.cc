@@ -14,7 +14,8 @@ namespace {
 
 FairShares SharesBy(const Snapshot& snapshot, const std::string& preset) {
   if (preset != "kai") return DivideFairShares(snapshot);
-  return DivideFairShares(snapshot, KaiCompatible().rules.usage, KaiDivision());
+  const CycleRules rules = KaiCompatible().rules;
+  return DivideFairShares(snapshot, rules.usage, KaiDivision(), rules.division);
 }
 
 double Devices(int64_t gpu_units) {

@@ -59,7 +59,7 @@ struct Room {
 class Cycle {
  public:
   Cycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-        MakeQueueServer serve, PodFinder find)
+        MakeQueueServer serve, JobComparison before, PodFinder find)
       : snapshot_(snapshot),
         rules_(rules),
         find_(find),
@@ -70,7 +70,7 @@ class Cycle {
         order_(
             serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),
         now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
-        jobs_(static_cast<size_t>(snapshot.queues().size())),
+        jobs_(static_cast<size_t>(snapshot.queues().size()), JobQueue(ServedLater{before})),
         attempts_(static_cast<size_t>(snapshot.num_workloads())),
         is_reserved_(attempts_.size()) {
     now_.hopeless.resize(static_cast<size_t>(snapshot.num_request_classes()));
@@ -364,8 +364,8 @@ class Cycle {
 }  // namespace
 
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     MakeQueueServer serve, PodFinder find) {
-  return Cycle(snapshot, rules, divide, serve, find).Run();
+                     MakeQueueServer serve, JobComparison before, PodFinder find) {
+  return Cycle(snapshot, rules, divide, serve, before, find).Run();
 }
 
 }  // namespace tessera

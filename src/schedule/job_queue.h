@@ -3,34 +3,20 @@
 
 // The jobs of one leaf queue, in the order in which they are tried.
 
-#include <compare>
-#include <cstdint>
 #include <queue>
 #include <vector>
 
-#include "tessera/base/ids.h"
+#include "tessera/schedule/schedule.h"
+#include "tessera/share/job_order.h"
 
 namespace tessera {
 
-// Where a gang stands; growing gangs wait behind those that do not run yet.
-enum class GangStage : uint8_t { kBelowMinimum, kAtMinimum, kAboveMinimum };
-
-// Priority (high first), stage, age, name (ids are ranks by name).
-struct Job {
-  int priority = 0;
-  GangStage stage = GangStage::kBelowMinimum;
-  int64_t submitted = 0;
-  WorkloadId workload;
-
-  friend bool operator==(const Job&, const Job&) = default;
-};
-
 struct ServedLater {
+  JobComparison before;
+
   bool operator()(const Job& a, const Job& b) const {
-    if (a.priority != b.priority) return a.priority < b.priority;
-    if (a.stage != b.stage) return a.stage > b.stage;
-    if (a.submitted != b.submitted) return a.submitted > b.submitted;
-    return a.workload > b.workload;
+    if (before(a, b)) return false;
+    return before(b, a) || a.workload > b.workload;
   }
 };
 

@@ -11,14 +11,16 @@ namespace {
 size_t Index(QueueId q) { return static_cast<size_t>(q.value()); }
 
 // What each queue can use: the least of limit and demand, and of an inner queue no
-// more than its children can.
-std::vector<ResourceVector> Ceilings(const QueueTree& tree, const std::vector<QueueUsage>& usage) {
+// more than its children can, if these cap it.
+std::vector<ResourceVector> Ceilings(const QueueTree& tree, const std::vector<QueueUsage>& usage,
+                                     bool cap_by_children) {
   std::vector<ResourceVector> ceilings(usage.size());
   const std::span<const QueueId> order = tree.top_down();
   for (size_t k = order.size(); k > 0; --k) {
     const QueueId q = order[k - 1];
     ResourceVector& ceiling = ceilings[Index(q)];
-    const ResourceVector& usable = tree.is_leaf(q) ? usage[Index(q)].demand : ceiling;
+    const ResourceVector& usable =
+        !cap_by_children || tree.is_leaf(q) ? usage[Index(q)].demand : ceiling;
     for (int r = 0; r < kMaxResources; ++r) ceiling[r] = std::min(tree.limit(q)[r], usable[r]);
     if (tree.parent(q).valid()) ceilings[Index(tree.parent(q))] += ceiling;
   }
@@ -34,7 +36,7 @@ FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resource
   FairShares result;
   result.capacity = capacity;
   result.queues.resize(static_cast<size_t>(tree.size()));
-  const std::vector<ResourceVector> ceilings = Ceilings(tree, usage);
+  const std::vector<ResourceVector> ceilings = Ceilings(tree, usage, options.cap_by_children);
   const auto divide_among = [&](std::span<const QueueId> siblings, const ResourceVector& total) {
     Claims claims(siblings.size(), resources.size());
     if (!past_use.empty()) claims.past_use = ShareMatrix(siblings.size(), resources.size());

@@ -1,9 +1,41 @@
 #include "tessera/share/usage.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace tessera {
+namespace {
+
+// Whether `n` could hold a pod of this class if nothing else were there.
+bool CouldHold(const Snapshot& snapshot, NodeId n, const RequestClass& request) {
+  const Node& node = snapshot.node(n);
+  if (!node.schedulable || !FitsWithin(request.need, snapshot.node_capacity(n)) ||
+      !Matches(request.selector, node.labels) || !Tolerates(request.tolerations, node.taints)) {
+    return false;
+  }
+  if (request.gpu.kind == GpuRequestKind::kNone) return true;
+  const ModelId m = snapshot.node_model(n);
+  if (!m.valid() || !request.models[static_cast<size_t>(m.value())].fits) return false;
+  return std::ranges::count_if(node.gpus, &Gpu::healthy) >= std::max(request.gpu.devices, 1);
+}
+
+bool IsSchedulable(const Snapshot& snapshot, RequestClassId c) {
+  for (int n = 0; n < snapshot.num_nodes(); ++n) {
+    if (CouldHold(snapshot, NodeId(n), snapshot.request_class(c))) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::vector<QueueUsage> MeasureUsage(const Snapshot& snapshot, const UsagePolicy& policy) {
   std::vector<QueueUsage> usage(static_cast<size_t>(snapshot.queues().size()));
+  std::vector<std::optional<bool>> known(static_cast<size_t>(snapshot.num_request_classes()));
+  const auto is_schedulable = [&](RequestClassId c) {
+    std::optional<bool>& answer = known[static_cast<size_t>(c.value())];
+    if (!answer) answer = IsSchedulable(snapshot, c);
+    return *answer;
+  };
   for (int s = 0; s < snapshot.num_pod_sets(); ++s) {
     const PodSetInfo& set = snapshot.pod_set(PodSetId(s));
     QueueUsage& queue = usage[static_cast<size_t>(snapshot.info(set.workload).queue.value())];
@@ -21,6 +53,7 @@ std::vector<QueueUsage> MeasureUsage(const Snapshot& snapshot, const UsagePolicy
       if (!preemptible) queue.non_preemptible += charge;
     }
     if (pending == 0) continue;
+    if (!policy.count_unschedulable && !is_schedulable(set.request_class)) continue;
     queue.demand += ExpectedCharge(snapshot, set.request_class, policy.mig_charge) * pending;
   }
   SumUpwards(snapshot.queues(), usage);

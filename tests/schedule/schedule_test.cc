@@ -66,6 +66,17 @@ TEST(ScheduleTest, PriorityThenAgeThenName) {
   EXPECT_TRUE(plan.pending[0].below_minimum);
 }
 
+struct NewestFirst {
+  bool Before(const Job& a, const Job& b) const { return a.submitted > b.submitted; }
+};
+
+TEST(ScheduleTest, AHostOrdersJobsItsOwnWay) {
+  const Snapshot snapshot =
+      CreateOrDie(OneNode(2, {Jobs("b", 1, 5), Jobs("a", 1, 5), Jobs("vip", 1, 1, 60)}));
+  const SchedulePolicy<DominantResourceDivision, DominantShareOrder, NewestFirst> policy;
+  EXPECT_THAT(ActionsOf(Schedule(snapshot, policy).plan), ElementsAre("bind a/s/0", "bind b/s/0"));
+}
+
 TEST(ScheduleTest, QueuesTakeTurnsByDominantShare) {
   SnapshotSpec spec = OneNode(4, {});
   spec.queues = {MakeQueue("a"), MakeQueue("b")};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_shares.h"
 #include "tests/support/random_cluster.h"
 
@@ -218,6 +219,24 @@ TEST(KaiDivisionTest, UnlimitedQuotasMayExceedTheTotal) {
   }
   EXPECT_THAT(division.Of(kGpu, Gpus(1), KaiDivision()), ElementsAre(8, 8));
   EXPECT_THAT(division.Of(kGpu, Gpus(1), DominantResourceDivision()), ElementsAre(4, 4));
+}
+
+TEST(KaiDivisionTest, PendingWorkThatCannotRunInflatesShares) {
+  // 8 GPUs on one node. a wants 8 by single pods; b has 8 pending as one pod of 16
+  // GPUs that no node can ever hold. KAI counts it, and b's share lies idle.
+  SnapshotSpec spec;
+  spec.nodes = {MakeNode("n", 8)};
+  spec.queues = {MakeQueue("a"), MakeQueue("b")};
+  spec.workloads = {MakeWorkload("many", "a", {MakePodSet("s", 8, WholeGpus(1))}),
+                    MakeWorkload("wide", "b", {MakePodSet("s", 1, WholeGpus(16))})};
+  const Snapshot snapshot = CreateOrDie(spec);
+  const FairShares ours = DivideFairShares(snapshot);
+  EXPECT_EQ(ours.queues[0].fair_share[kGpu], Gpus(8));
+  EXPECT_EQ(ours.queues[1].demand[kGpu], 0);
+  const CycleRules rules = KaiCompatible().rules;
+  const FairShares kai = DivideFairShares(snapshot, rules.usage, KaiDivision(), rules.division);
+  EXPECT_EQ(kai.queues[0].fair_share[kGpu], Gpus(4));
+  EXPECT_EQ(kai.queues[1].fair_share[kGpu], Gpus(4));
 }
 
 // --- Any tree ------------------------------------------------------------------

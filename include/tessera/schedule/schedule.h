@@ -15,6 +15,7 @@
 #include "tessera/cluster/snapshot.h"
 #include "tessera/placement/finders.h"
 #include "tessera/share/fair_shares.h"
+#include "tessera/share/job_order.h"
 #include "tessera/share/queue_order.h"
 #include "tessera/share/usage.h"
 
@@ -40,15 +41,15 @@ struct CycleRules {
   friend bool operator==(const CycleRules&, const CycleRules&) = default;
 };
 
-// A policy: how to divide, whom to serve, where to put pods. Each part can be
-// replaced by a type of the host.
-template <typename D, typename O>
+// A policy: how to divide, which queue to serve, and which of its jobs. Each part
+// can be replaced by a type of the host.
+template <DivisionRule D, QueueOrder O, JobOrder J = PriorityThenAge>
 struct SchedulePolicy {
-  using Division = D;
   using Order = O;
   D division;
   O order;
   CycleRules rules;
+  J jobs;
 };
 
 // The default: dominant-resource fairness, minimums before growth.
@@ -57,11 +58,12 @@ inline SchedulePolicy<DominantResourceDivision, DominantShareOrder> Strict() { r
 // KAI-Scheduler's documented arithmetic and order, for comparison.
 inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   CycleRules rules;
-  rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false};
+  rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false, /*count_unschedulable=*/true};
   rules.division.usage_strength = 1000;
+  rules.division.cap_by_children = false;
   rules.growth = ElasticGrowth::kInTurn;
   rules.await_shared_gpu = true;
-  return {{}, {}, rules};
+  return {{}, {}, rules, {}};
 }
 
 // What a cycle decided, and by which shares.
@@ -73,12 +75,14 @@ struct CycleResult {
 using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
     const QueueTree&, const FairShares&, const QuotaLedger&, const QueueOrderContext&)>;
 
+using JobComparison = absl::FunctionRef<bool(const Job&, const Job&)>;
+
 // The cycle with its policy as functions; hosts call the template below.
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     MakeQueueServer serve, PodFinder find);
+                     MakeQueueServer serve, JobComparison before, PodFinder find);
 
-// Plans what to start now. Queues are served in order, in each queue the job of
-// the highest priority, then the oldest (`submitted`), then by name; a gang
+// Plans what to start now. Queues are served in order, in each queue its jobs in
+// theirs (by default the highest priority, then the oldest, then by name); a gang
 // starts when all its minimums fit and every queue above it permits the charge,
 // else it waits with a reason and the next job has its turn. Fair shares order
 // queues; they never keep a pod from free capacity: limits do, and quota for
@@ -100,7 +104,7 @@ CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder f
         return std::make_unique<ServiceOrder<typename Policy::Order>>(tree, shares, ledger, context,
                                                                       policy.order);
       },
-      find);
+      [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); }, find);
 }
 
 inline CycleResult Schedule(const Snapshot& snapshot) { return Schedule(snapshot, Strict()); }

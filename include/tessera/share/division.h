@@ -89,6 +89,8 @@ struct DivisionOptions {
   // past use of what they share; at least a thousandth of the largest. 0: no memory.
   // The form is KAI-Scheduler's; there it may drop to 0.
   int64_t usage_strength = 0;
+  // An inner queue claims no more than its children can use under their own limits.
+  bool cap_by_children = true;
   // Seconds of capacity that `Queue::usage` is measured against.
   int64_t usage_window = 0;
 

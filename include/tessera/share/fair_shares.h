@@ -20,8 +20,8 @@ using DivideFunction = absl::FunctionRef<void(const Division&, Claims&)>;
 // The division of `capacity` among all queues: the top level shares `capacity`,
 // the children of a queue share what it got. Shares are in base units; those of
 // siblings sum to at most what their parent has (`KaiDivision` excepted), and a
-// share exceeds neither limit nor demand, nor, for an inner queue, what its
-// children can use of theirs. Depends on names only for ties. `usage` by queue id;
+// share exceeds neither limit nor demand, nor (`cap_by_children`), for an inner queue,
+// what its children can use of theirs. Depends on names only for ties. `usage` by queue id;
 // `past_use` (see `kUsageOne`) by queue id, or empty. O(queues * resources) and
 // the rule.
 FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resources,

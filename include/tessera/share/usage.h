@@ -25,12 +25,15 @@ struct QueueUsage {
 struct UsagePolicy {
   MigCharge mig_charge = MigCharge::kByComputeSlices;
   bool honour_nominations = true;  // false: nominated pods count as pending
+  // Pending pods that no node could hold even if it were empty count as demand, too,
+  // and inflate the share of a queue that cannot use it.
+  bool count_unschedulable = false;
 
   friend bool operator==(const UsagePolicy&, const UsagePolicy&) = default;
 };
 
 // Usage by queue id. Releasing, succeeded and failed pods count nowhere.
-// O(pods + queues * depth).
+// O(pods + queues * depth), and the nodes for each request that no node can hold.
 std::vector<QueueUsage> MeasureUsage(const Snapshot& snapshot, const UsagePolicy& policy);
 
 // Adds the leaves' amounts to their ancestors. `usage[q]` of inner queues must
