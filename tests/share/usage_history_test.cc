@@ -183,9 +183,9 @@ TEST(ThirtyDaysTest, WithoutStrengthOnlyTiesAreRotated) {
   EXPECT_THAT(PartsOfTime({1, 1}, 1, kWindows[0], 0),
               ElementsAre(DoubleNear(0.5, 0.01), DoubleNear(0.5, 0.01)));
   // 4, 2 2/3 and 1 1/3 of 8: the largest remainder is always the second's.
-  EXPECT_THAT(PartsOfTime({3, 2, 1}, 8, kWindows[0], 0),
-              ElementsAre(DoubleNear(4 / 8.0, 1e-9), DoubleNear(3 / 8.0, 1e-9),
-                          DoubleNear(1 / 8.0, 1e-9)));
+  EXPECT_THAT(
+      PartsOfTime({3, 2, 1}, 8, kWindows[0], 0),
+      ElementsAre(DoubleNear(4 / 8.0, 1e-9), DoubleNear(3 / 8.0, 1e-9), DoubleNear(1 / 8.0, 1e-9)));
 }
 
 }  // namespace

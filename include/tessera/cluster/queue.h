@@ -34,9 +34,9 @@ struct ResourceAmounts {
 // A node of the queue tree. Workloads run in leaves only.
 struct Queue {
   std::string name;
-  std::string parent;      // empty: a top-level queue
-  ResourceAmounts quota;   // guaranteed; absent: 0
-  ResourceAmounts limit;   // hard ceiling; absent: unlimited
+  std::string parent;     // empty: a top-level queue
+  ResourceAmounts quota;  // guaranteed; absent: 0
+  ResourceAmounts limit;  // hard ceiling; absent: unlimited
   // How far it may go beyond its quota on what its siblings leave, and how much of
   // its unused quota they may have; absent: unlimited.
   ResourceAmounts borrowing_limit;
