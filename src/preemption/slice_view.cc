@@ -136,9 +136,9 @@ SliceView ViewOf(const Snapshot& snapshot, const ClusterHolds& holds, ModelId mo
 SliceView PartOf(const SliceView& view, NodeId n) {
   SliceView part;
   part.model = view.model;
-  const auto spots = std::ranges::equal_range(view.spots, n, {}, &GpuSpot::node);
-  for (auto it = spots.begin(); it != spots.end(); ++it) {
-    const size_t i = static_cast<size_t>(it - view.spots.begin());
+  const auto first = std::ranges::lower_bound(view.spots, n, {}, &GpuSpot::node);
+  for (size_t i = static_cast<size_t>(first - view.spots.begin());
+       i < view.spots.size() && view.spots[i].node == n; ++i) {
     part.spots.push_back(view.spots[i]);
     part.gpus.push_back(view.gpus[i]);
     part.holders.push_back(view.holders[i]);
