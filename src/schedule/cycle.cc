@@ -65,7 +65,7 @@ class Cycle {
         find_(find),
         tables_(std::make_shared<const StateTables>(snapshot)),
         usage_(MeasureUsage(snapshot, rules.usage)),
-        shares_(DivideFairShares(snapshot, rules.usage, divide, rules.division)),
+        shares_(DivideFairShares(snapshot, rules.usage, usage_, divide, rules.division)),
         ledger_(snapshot.queues(), usage_, shares_.capacity),
         order_(
             serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),

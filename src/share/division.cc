@@ -122,7 +122,7 @@ class Divider {
       vessels.room[column] = std::move(room);
       SetRounding(vessels, bucket, r);
     }
-    for (const bool dominant : {true, false}) RaiseWeightedShares(vessels, weights, dominant);
+    for (const bool dominant : {true, false}) RaiseFullLevels(vessels, weights, dominant);
     FillTogether(vessels, when_short, left_);
     for (int r : resources) {
       const Column& taken = vessels.room[static_cast<size_t>(r)];
@@ -133,8 +133,8 @@ class Divider {
   // A vessel is full at the highest level of its resources: the part of the cluster
   // that its room is, over the weight. Resources that do not dominate count only
   // for a queue that needs no other.
-  void RaiseWeightedShares(Vessels& vessels, const std::array<Column, kMaxResources>& weights,
-                           bool dominant) const {
+  void RaiseFullLevels(Vessels& vessels, const std::array<Column, kMaxResources>& weights,
+                       bool dominant) const {
     std::vector<bool> settled(vessels.full.size());
     for (size_t k = 0; !dominant && k < settled.size(); ++k)
       settled[k] = vessels.full[k].amount > 0;

@@ -67,10 +67,10 @@ FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resource
 }
 
 FairShares DivideFairShares(const Snapshot& snapshot, const UsagePolicy& policy,
-                            DivideFunction divide, const DivisionOptions& options) {
+                            const std::vector<QueueUsage>& usage, DivideFunction divide,
+                            const DivisionOptions& options) {
   const ResourceVector capacity = TotalCapacity(snapshot, policy.mig_charge);
-  return DivideFairShares(snapshot.queues(), snapshot.resources(), capacity,
-                          MeasureUsage(snapshot, policy), divide, options,
+  return DivideFairShares(snapshot.queues(), snapshot.resources(), capacity, usage, divide, options,
                           PastUse(snapshot.queues(), snapshot.resources(), capacity, options));
 }
 

@@ -47,7 +47,7 @@ QuotaLedger::QuotaLedger(const QueueTree& tree, const std::vector<QueueUsage>& u
     }
   }
   for (int q = 0; q < tree.size(); ++q) {
-    if (tree.is_leaf(QueueId(q))) PostToPools(QueueId(q), ResourceVector());
+    if (tree.is_leaf(QueueId(q))) PostToPools(QueueId(q), ResourceVector(), allocated(QueueId(q)));
   }
 }
 
@@ -163,21 +163,19 @@ void QuotaLedger::RollBack(Mark mark) {
 
 void QuotaLedger::Post(const Account& account, int sign) {
   const ResourceVector amount = account.charge * sign;
-  PostToPools(account.queue, amount);
+  const ResourceVector& held = allocated(account.queue);
+  PostToPools(account.queue, held, held + amount);
   for (QueueId at = account.queue; at.valid(); at = tree_->parent(at)) {
     allocated_[index(at)] += amount;
     if (!account.preemptible) non_preemptible_[index(at)] += amount;
   }
 }
 
-// What `amount` more at leaf `q` changes in the pools above it; for no amount, what
-// the leaf takes from them at first.
-void QuotaLedger::PostToPools(QueueId q, const ResourceVector& amount) {
+// What it changes in the pools above leaf `q` that it holds `to` instead of `from`.
+void QuotaLedger::PostToPools(QueueId q, const ResourceVector& from, const ResourceVector& to) {
   for (int r = 0; r < kMaxResources; ++r) {
     if (!tree_->bounds_lending(r)) continue;
-    const bool first = amount == ResourceVector();
-    int64_t before = first ? 0 : allocated(q)[r];
-    int64_t after = first ? allocated(q)[r] : before + amount[r];
+    int64_t before = from[r], after = to[r];
     for (QueueId at = q; at.valid() && before != after; at = tree_->parent(at)) {
       const int64_t kept = kept_[index(at)][r];
       const int64_t change =

@@ -15,7 +15,7 @@
 
 #include "tessera/gpu/catalogue.h"
 #include "tessera/gpu/enumerate.h"
-#include "tests/gpu/random_cases.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "tessera/gpu/catalogue.h"
 #include "tessera/gpu/enumerate.h"
-#include "tests/gpu/random_cases.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {

@@ -72,10 +72,13 @@ TEST(RobustnessTest, EverySingleByteMutation) {
   }
 }
 
-TEST(RobustnessTest, EveryByteLeftOut) {
+TEST(RobustnessTest, EveryByteLeftOutOrDoubled) {
   for (size_t i = 0; i < kFullSnapshot.size(); ++i) {
     std::string json(kFullSnapshot);
     json.erase(i, 1);
+    TrySnapshot(json);
+    json.assign(kFullSnapshot);
+    json.insert(i, 1, json[i]);
     TrySnapshot(json);
     if (HasFatalFailure()) return;
   }

@@ -167,6 +167,16 @@ TEST(LendingTest, ABorrowingLimitBoundsWhatIsHeldBeyondQuota) {
             (QuotaRefusal{b, kGpu, QuotaBound::kBorrowingLimit, Gpus(3), Gpus(3), Gpus(5)}));
 }
 
+TEST(LendingTest, AChargeOfNothingTakesNothingFromThePool) {
+  const QueueTree tree =
+      *QueueTree::Create({Lender("a", 6, 2, -1), Lender("b", 4, -1, -1)}, ResourceSpace());
+  QuotaLedger ledger(tree, std::vector<QueueUsage>(2), Charge(10));
+  const QueueId b = *tree.Find("b");
+  ledger.Book(b, Charge(3), true);
+  ledger.Book(b, ResourceVector(), true);
+  EXPECT_EQ(ledger.Check(b, Charge(3), true), std::nullopt);
+}
+
 TEST(LendingTest, CapacityBeyondAllQuotasIsInThePool) {
   const QueueTree tree = *QueueTree::Create({Lender("a", 2, 0, -1)}, ResourceSpace());
   const QuotaLedger ledger(tree, std::vector<QueueUsage>(1), Charge(5));

@@ -4,21 +4,16 @@
 // Random small clusters that mix every feature of a snapshot.
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/snapshot_builder_for_tests.h"
 
 namespace tessera {
-
-// Cases of a random suite: `short_count`, or `long_count` under `./dev test --long`.
-inline int RandomCases(int short_count, int long_count) {
-  return std::getenv("TESSERA_LONG") != nullptr ? long_count : short_count;
-}
 
 // Draws by remainder, so that a seed gives the same cluster with every library.
 class RandomCluster {

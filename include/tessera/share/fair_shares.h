@@ -48,9 +48,11 @@ FairShares DivideFairShares(const QueueTree& tree, const ResourceSpace& resource
 std::vector<ResourceVector> PastUse(const QueueTree& tree, const ResourceSpace& resources,
                                     const ResourceVector& capacity, const DivisionOptions& options);
 
-// The division of a whole snapshot: its capacity, usage and past use.
+// The division of a whole snapshot: its capacity, past use and `usage`, which is what
+// `MeasureUsage` says of it by the same policy.
 FairShares DivideFairShares(const Snapshot& snapshot, const UsagePolicy& policy,
-                            DivideFunction divide, const DivisionOptions& options = {});
+                            const std::vector<QueueUsage>& usage, DivideFunction divide,
+                            const DivisionOptions& options = {});
 
 template <DivisionRule Rule = DominantResourceDivision>
 FairShares DivideFairShares(const Snapshot& snapshot, const UsagePolicy& policy = {},
@@ -58,7 +60,8 @@ FairShares DivideFairShares(const Snapshot& snapshot, const UsagePolicy& policy 
   const auto divide = [&rule](const Division& division, Claims& claims) {
     rule.Divide(division, claims);
   };
-  return DivideFairShares(snapshot, policy, DivideFunction(divide), options);
+  return DivideFairShares(snapshot, policy, MeasureUsage(snapshot, policy), DivideFunction(divide),
+                          options);
 }
 
 // The resource of which `amount` is the largest part of `capacity`, and that

@@ -106,7 +106,7 @@ class QuotaLedger {
   int64_t Use(QueueId q, int r) const;
   std::optional<QuotaRefusal> CheckLending(QueueId q, int r, int64_t asked) const;
   void Post(const Account& account, int sign);
-  void PostToPools(QueueId q, const ResourceVector& amount);
+  void PostToPools(QueueId q, const ResourceVector& from, const ResourceVector& to);
 
   const QueueTree* tree_;
   std::vector<ResourceVector> allocated_;

@@ -1,7 +1,7 @@
-#ifndef TESSERA_TESTS_GPU_RANDOM_CASES_H_
-#define TESSERA_TESTS_GPU_RANDOM_CASES_H_
+#ifndef TESSERA_TESTS_SUPPORT_RANDOM_CASES_H_
+#define TESSERA_TESTS_SUPPORT_RANDOM_CASES_H_
 
-// How many random cases the suites of this room run, which see no cluster.
+// How many cases a random suite runs.
 
 #include <cstdlib>
 
@@ -14,4 +14,4 @@ inline int RandomCases(int short_count, int long_count) {
 
 }  // namespace tessera
 
-#endif  // TESSERA_TESTS_GPU_RANDOM_CASES_H_
+#endif  // TESSERA_TESTS_SUPPORT_RANDOM_CASES_H_
