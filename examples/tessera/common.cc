@@ -21,7 +21,7 @@ namespace {
 std::string Amount(const ResourceSpace& resources, int r, int64_t amount) {
   if (amount == kUnlimited) return "-";
   if (r == kMemory || r == kGpuMemory) return FormatBytes(amount);
-  const bool is_gpu = r == kGpu || !resources.gpu_model(r).empty();
+  const bool is_gpu = resources.counts_gpus(r);
   const int64_t scale = r == kCpu ? kMillisPerCore : is_gpu ? kGpuUnitsPerDevice : 1;
   return absl::StrFormat("%.4g", static_cast<double>(amount) / static_cast<double>(scale));
 }

@@ -370,10 +370,8 @@ std::string LimitText(const GpuModel& model, std::span<const Instance> others, i
 // The first of `others` that shares a unit with `instance`.
 std::optional<size_t> FindOverlap(const GpuModel& model, std::span<const Instance> others,
                                   const Instance& instance) {
-  const unsigned bits = Interval(instance.start, model.profiles[instance.profile].size);
   for (size_t i = 0; i < others.size(); ++i) {
-    const int size = model.profiles[others[i].profile].size;
-    if ((bits & Interval(others[i].start, size)) != 0) return i;
+    if (Overlap(model, others[i], instance)) return i;
   }
   return std::nullopt;
 }

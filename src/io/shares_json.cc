@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 // Base units of a resource in the unit that reports use.
 int64_t ReportScale(const ResourceSpace& resources, int r) {
   if (r == kCpu) return kMillisPerCore;
-  const bool is_gpu = r == kGpu || !resources.gpu_model(r).empty();
+  const bool is_gpu = resources.counts_gpus(r);
   return is_gpu ? kGpuUnitsPerDevice : 1;
 }
 

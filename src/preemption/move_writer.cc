@@ -42,12 +42,6 @@ void MoveWriter::Move(const InstanceMove& move) {
 
 bool MoveWriter::Make(const InstancePlace& place) { return MakeRoom(place.gpu, place.instance); }
 
-bool MoveWriter::Overlap(const Instance& a, const Instance& b) const {
-  const std::vector<MigProfile>& profiles = tables_.model().profiles;
-  return a.start < b.start + profiles[static_cast<size_t>(b.profile)].size &&
-         b.start < a.start + profiles[static_cast<size_t>(a.profile)].size;
-}
-
 // The idle instances that must go before `wanted` can be created; it fits beside `held`.
 std::vector<Instance> MoveWriter::InTheWay(const Device& device, LayoutKey held,
                                            const Instance& wanted) const {
@@ -79,8 +73,8 @@ bool MoveWriter::MakeRoom(int gpu, const Instance& wanted) {
   const std::vector<Instance> in_the_way = InTheWay(device, held, wanted);
   // What stands in for a pod to come is left to whoever makes its place.
   const auto is_awaited = [&](const Instance& instance) {
-    return std::ranges::any_of(device.awaited,
-                               [&](const Instance& a) { return Overlap(a, instance); });
+    return std::ranges::any_of(
+        device.awaited, [&](const Instance& a) { return Overlap(tables_.model(), a, instance); });
   };
   if (is_awaited(wanted) || std::ranges::any_of(in_the_way, is_awaited)) return false;
   Replace(gpu, in_the_way, wanted);

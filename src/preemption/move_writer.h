@@ -38,7 +38,6 @@ class MoveWriter {
     std::vector<Instance> awaited;  // targets that do not exist yet
   };
 
-  bool Overlap(const Instance& a, const Instance& b) const;
   const std::string& NameOf(const Instance& instance) const {
     return tables_.model().profiles[static_cast<size_t>(instance.profile)].name;
   }

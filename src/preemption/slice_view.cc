@@ -8,12 +8,6 @@
 namespace tessera {
 namespace {
 
-bool Overlaps(const GpuModel& model, const Instance& a, const Instance& b) {
-  const int a_end = a.start + model.profiles[static_cast<size_t>(a.profile)].size;
-  const int b_end = b.start + model.profiles[static_cast<size_t>(b.profile)].size;
-  return a.start < b_end && b.start < a_end;
-}
-
 std::vector<Instance> InstancesOf(const GpuModel& model, const Gpu& gpu) {
   std::vector<Instance> instances;
   for (const GpuInstance& instance : gpu.instances) {
@@ -52,7 +46,7 @@ void AddGpu(const GpuModel& model, const Gpu& gpu, const GpuHolds& holds,
     int count = 0;
     PodId holder;
     for (const SliceHold& hold : holds.slices) {
-      if (!Overlaps(model, hold.instance, instance)) continue;
+      if (!Overlap(model, hold.instance, instance)) continue;
       ++count;
       if (hold.runs) holder = hold.pod;
     }

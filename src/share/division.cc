@@ -18,8 +18,7 @@ class Divider {
       : division_(division), claims_(claims), left_(division.total) {
     for (int r = 0; r < claims.resources(); ++r) {
       left_[r] = std::max<int64_t>(left_[r], 0);
-      whole_.push_back(division.whole_gpus &&
-                       (r == kGpu || !division.resources->gpu_model(r).empty()));
+      whole_.push_back(division.whole_gpus && division.resources->counts_gpus(r));
       dominates_.push_back(IsDominanceResource(*division.resources, r));
     }
     for (size_t i = 0; i < claims.size(); ++i) buckets_[claims.priority[i]].push_back(i);

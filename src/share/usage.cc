@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <optional>
 
+#include "tessera/state/state_tables.h"
+
 namespace tessera {
 namespace {
 
+int LeastDevices(const GpuRequest& gpu) {
+  return gpu.kind == GpuRequestKind::kNone ? 0 : std::max(gpu.devices, 1);
+}
+
 // Whether `n` could hold a pod of this class if nothing else were there.
 bool CouldHold(const Snapshot& snapshot, NodeId n, const RequestClass& request) {
-  const Node& node = snapshot.node(n);
-  if (!node.schedulable || !FitsWithin(request.need, snapshot.node_capacity(n)) ||
-      !Matches(request.selector, node.labels) || !Tolerates(request.tolerations, node.taints)) {
-    return false;
-  }
-  if (request.gpu.kind == GpuRequestKind::kNone) return true;
-  const ModelId m = snapshot.node_model(n);
-  if (!m.valid() || !request.models[static_cast<size_t>(m.value())].fits) return false;
-  return std::ranges::count_if(node.gpus, &Gpu::healthy) >= std::max(request.gpu.devices, 1);
+  return EligibilityOf(snapshot, request, n) == Eligibility::kEligible &&
+         FitsWithin(request.need, snapshot.node_capacity(n)) &&
+         std::ranges::count_if(snapshot.node(n).gpus, &Gpu::healthy) >= LeastDevices(request.gpu);
 }
 
 bool IsSchedulable(const Snapshot& snapshot, RequestClassId c) {

@@ -47,19 +47,18 @@ void WriteSignature(const Snapshot& snapshot, NodeId n, const std::set<std::stri
   }
 }
 
-Eligibility Judge(const Snapshot& snapshot, const RequestClass& request,
-                  const NodeSignature& signature) {
-  const Node& node = snapshot.node(signature.example);
+}  // namespace
+
+Eligibility EligibilityOf(const Snapshot& snapshot, const RequestClass& request, NodeId n) {
+  const Node& node = snapshot.node(n);
   if (!node.schedulable) return Eligibility::kUnschedulable;
   if (!Matches(request.selector, node.labels)) return Eligibility::kSelector;
   if (!Tolerates(request.tolerations, node.taints)) return Eligibility::kTaint;
   if (request.gpu.kind == GpuRequestKind::kNone) return Eligibility::kEligible;
-  const ModelId m = signature.model;
+  const ModelId m = snapshot.node_model(n);
   const bool fits = m.valid() && request.models[static_cast<size_t>(m.value())].fits;
   return fits ? Eligibility::kEligible : Eligibility::kGpuModel;
 }
-
-}  // namespace
 
 StateTables::StateTables(Snapshot snapshot) : snapshot_(std::move(snapshot)) {
   first_gpu_.push_back(0);
@@ -101,7 +100,7 @@ void StateTables::JudgeClasses() {
     const RequestClass& request = snapshot_.request_class(RequestClassId(c));
     std::vector<int>& eligible = eligible_.emplace_back();
     for (size_t s = 0; s < signatures_.size(); ++s) {
-      eligibility_.push_back(Judge(snapshot_, request, signatures_[s]));
+      eligibility_.push_back(EligibilityOf(snapshot_, request, signatures_[s].example));
       if (eligibility_.back() == Eligibility::kEligible) eligible.push_back(static_cast<int>(s));
     }
     for (int r : node_resources_) {

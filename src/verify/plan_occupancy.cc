@@ -77,11 +77,8 @@ void PlanOccupancy::Count(PodId p, NodeId node, int sign) {
 }
 
 bool PlanOccupancy::Overlaps(NodeId node, const Hold& hold, Instance instance) const {
-  if (!hold.is_slice()) return false;
-  const std::vector<MigProfile>& profiles = snapshot_.model(snapshot_.node_model(node)).profiles;
-  const int held_end = hold.start + profiles[static_cast<size_t>(hold.profile)].size;
-  const int end = instance.start + profiles[static_cast<size_t>(instance.profile)].size;
-  return hold.start < end && instance.start < held_end;
+  return hold.is_slice() &&
+         Overlap(snapshot_.model(snapshot_.node_model(node)), {hold.profile, hold.start}, instance);
 }
 
 void PlanOccupancy::Judge(PodId p, const PodPlacement& placement,

@@ -15,7 +15,7 @@ std::string NameOf(const Snapshot& snapshot, PodId pod) { return NameOf(snapshot
 std::string AmountText(const ResourceSpace& resources, int r, int64_t amount) {
   if (amount < 0) return absl::StrCat("-", AmountText(resources, r, -amount));
   const bool bytes = r == kMemory || r == kGpuMemory;
-  const bool gpu = r == kGpu || !resources.gpu_model(r).empty();
+  const bool gpu = resources.counts_gpus(r);
   const int64_t scale = r == kCpu ? kMillisPerCore : gpu ? kGpuUnitsPerDevice : 1;
   const std::string number =
       bytes ? FormatBytes(amount) : FormatQuantity(amount, scale, Rounding::kUp);

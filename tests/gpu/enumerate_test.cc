@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tessera/gpu/catalogue.h"
+#include "tests/support/largest_model.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {
@@ -136,16 +137,7 @@ TEST(EnumerateLayouts, ComesInLexicographicOrder) {
 }
 
 TEST(CountLayouts, Saturates) {
-  GpuModel model;
-  model.name = "large";
-  model.units = model.compute_slices = model.memory_slices = 16;
-  model.profiles.resize(32);
-  for (int p = 0; p < 32; ++p) {
-    model.profiles[p].name = absl::StrCat("p", p);
-    model.profiles[p].max_instances = 16;
-    for (int start = 0; start < 16; ++start) model.profiles[p].starts.push_back(start);
-  }
-  const MigTables tables = *MigTables::Create(model);
+  const MigTables tables = *MigTables::Create(LargestModel());
   EXPECT_EQ(CountLayouts(tables, 1), (LayoutCounts{int64_t{1} << 16, 1}));
   EXPECT_EQ(CountLayouts(tables, 0b111), (LayoutCounts{int64_t{1} << 32, 43046721}));  // 3^16
   EXPECT_EQ(CountLayouts(tables, ~0u), (LayoutCounts{INT64_MAX, INT64_MAX}));

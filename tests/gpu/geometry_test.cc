@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "tessera/gpu/catalogue.h"
 #include "tessera/gpu/enumerate.h"
+#include "tests/support/largest_model.h"
 #include "tests/support/random_cases.h"
 #include "tests/support/status_matchers.h"
 
@@ -144,18 +145,8 @@ TEST(PlanGeometry, RejectsWhatIsNoDemand) {
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// An invented GPU on which any of 32 profiles starts anywhere.
 TEST(PlanGeometry, RefusesMoreLayoutsThanItCanWeigh) {
-  GpuModel model;
-  model.name = "large";
-  model.units = model.compute_slices = model.memory_slices = 16;
-  model.profiles.resize(32);
-  for (int p = 0; p < 32; ++p) {
-    model.profiles[p].name = absl::StrCat("p", p);
-    model.profiles[p].max_instances = 16;
-    for (int start = 0; start < 16; ++start) model.profiles[p].starts.push_back(start);
-  }
-  const MigTables tables = *MigTables::Create(model);
+  const MigTables tables = *MigTables::Create(LargestModel());
   EXPECT_THAT(PlanGeometry(tables, Demand(32, 1), "forecast"),
               StatusIs(absl::StatusCode::kResourceExhausted));
   Demand one(32, 0);

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tessera/gpu/catalogue.h"
+#include "tests/support/largest_model.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {
@@ -346,19 +347,8 @@ TEST(MigTables, CreateRejectsWhatItCannotTabulate) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 4 states")));
 }
 
-// The widest axis and the most profiles that the representation allows.
 TEST(MigTables, HoldTheLargestModel) {
-  GpuModel model;
-  model.name = "large";
-  model.units = model.compute_slices = model.memory_slices = kMaxPlacementUnits;
-  model.profiles.resize(kMaxMigProfiles);
-  for (int p = 0; p < kMaxMigProfiles; ++p) {
-    model.profiles[p].name = absl::StrCat("p", p);
-    model.profiles[p].max_instances = kMaxPlacementUnits;
-    for (int start = 0; start < kMaxPlacementUnits; ++start) {
-      model.profiles[p].starts.push_back(start);
-    }
-  }
+  const GpuModel model = LargestModel();
   const absl::StatusOr<MigTables> tables = MigTables::Create(model);
   ASSERT_THAT(tables, IsOk());
   LayoutKey key = tables->empty();

@@ -39,6 +39,12 @@ struct Instance {
   auto operator<=>(const Instance&) const = default;
 };
 
+// Whether two instances of `model` share a placement unit.
+inline bool Overlap(const GpuModel& model, const Instance& a, const Instance& b) {
+  return a.start < b.start + model.profiles[static_cast<size_t>(b.profile)].size &&
+         b.start < a.start + model.profiles[static_cast<size_t>(a.profile)].size;
+}
+
 // What a set of instances occupies. Two sets with the same key allow the same
 // further instances; the key does not tell what they are (two 1g or one 2g).
 //

@@ -43,6 +43,9 @@ class ResourceSpace {
   // For a `gpu:MODEL` dimension its MODEL, else an empty view.
   std::string_view gpu_model(int r) const;
 
+  // Whether amounts of `r` are GPUs: `gpu` and `gpu:MODEL`.
+  bool counts_gpus(int r) const { return r == kGpu || !gpu_model(r).empty(); }
+
   friend bool operator==(const ResourceSpace&, const ResourceSpace&) = default;
 
  private:

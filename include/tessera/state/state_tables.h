@@ -18,6 +18,9 @@ namespace tessera {
 // holds, in this order.
 enum class Eligibility : uint8_t { kEligible, kUnschedulable, kSelector, kTaint, kGpuModel };
 
+// Of one node, from what its signature holds: not from its capacity.
+Eligibility EligibilityOf(const Snapshot& snapshot, const RequestClass& request, NodeId n);
+
 // Nodes that no selector, toleration or model list can tell apart: one GPU
 // model, the same taints, and the same values of those labels that some selector
 // mentions. (Labels that nobody asks for, such as host names, do not count.)
