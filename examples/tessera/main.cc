@@ -95,7 +95,7 @@ void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   svg->needs(model)->excludes(format);
   layout->needs(model)->excludes(lgi)->excludes(to)->excludes(svg);
   lgi->needs(model)->excludes(to)->excludes(svg);
-  AddMigChanges(mig, o, model, {format, layout, lgi, to, svg});
+  AddMigChanges(mig, o, model, {layout, lgi, to, svg});
   mig->callback([&] {
     o.mig.json = o.format == "json";
     const bool is_change = !o.mig.want.empty() || !o.mig.defragment.empty();

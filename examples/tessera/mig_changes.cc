@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "examples/tessera/commands.h"
 #include "tessera/base/status.h"
+#include "tessera/io/plan_json.h"
 #include "tessera/preemption/defragmentation.h"
 #include "tessera/preemption/repartition.h"
 
@@ -33,9 +34,12 @@ std::string TextOf(const Action& action) {
                       move.node);
 }
 
-// Prints the actions, refereed.
-int PrintActions(const Snapshot& snapshot, const std::vector<Action>& actions) {
-  for (const Action& action : actions) std::printf("%s\n", TextOf(action).c_str());
+// Prints the actions, refereed: as text, or as a plan file.
+int PrintActions(const Snapshot& snapshot, const std::vector<Action>& actions, bool json) {
+  if (json) std::fputs(WritePlan({actions, {}}).c_str(), stdout);
+  for (const Action& action : actions) {
+    if (!json) std::printf("%s\n", TextOf(action).c_str());
+  }
   int code = kPlanned;
   for (const PlanViolation& violation : CheckPlan(snapshot, {actions, {}})) {
     if (violation.action < 0) continue;  // the actions alone say nothing of who is pending
@@ -67,12 +71,13 @@ int Repartition(const Snapshot& snapshot, const MigArguments& arguments) {
   options.node = arguments.node;
   const absl::StatusOr<ClusterRepartition> plan = PlanRepartition(snapshot, *wanted, options);
   if (!plan.ok()) return Reject("--want", plan.status());
+  FILE* const remarks = arguments.json ? stderr : stdout;
   if (plan->outcome != RepartitionOutcome::kPlanned) {
-    std::printf("%s\n", plan->text.c_str());
+    std::fprintf(remarks, "%s\n", plan->text.c_str());
   } else if (plan->actions.empty()) {
-    std::puts("they are idle already");
+    std::fputs("they are idle already\n", remarks);
   }
-  return PrintActions(snapshot, plan->actions);
+  return PrintActions(snapshot, plan->actions, arguments.json);
 }
 
 int Defragment(const Snapshot& snapshot, const MigArguments& arguments) {
@@ -81,16 +86,17 @@ int Defragment(const Snapshot& snapshot, const MigArguments& arguments) {
   const absl::StatusOr<ClusterDefragmentation> plan =
       PlanDefragmentation(snapshot, arguments.defragment, options);
   if (!plan.ok()) return Reject("--defragment", plan.status());
+  FILE* const remarks = arguments.json ? stderr : stdout;
   if (plan->outcome != ClusterDefragmentationOutcome::kPlanned) {
-    std::printf("%s\n", plan->text.c_str());
-    return kPlanned;
+    std::fprintf(remarks, "%s\n", plan->text.c_str());
+    return PrintActions(snapshot, {}, arguments.json);
   }
-  const int code = PrintActions(snapshot, plan->actions);
-  std::printf("%d %s%s; %s %s at slice %d of GPU %d of %s\n", plan->moves,
-              plan->moves == 1 ? "move" : "moves", plan->optimal() ? ", no fewer suffice" : "",
-              plan->place.profile.c_str(),
-              plan->exists ? "is then idle" : "fits, when that is done,", plan->place.start,
-              plan->place.gpu, plan->node.c_str());
+  const int code = PrintActions(snapshot, plan->actions, arguments.json);
+  std::fprintf(remarks, "%d %s%s; %s %s at slice %d of GPU %d of %s\n", plan->moves,
+               plan->moves == 1 ? "move" : "moves", plan->optimal() ? ", no fewer suffice" : "",
+               plan->place.profile.c_str(),
+               plan->exists ? "is then idle" : "fits, when that is done,", plan->place.start,
+               plan->place.gpu, plan->node.c_str());
   return code;
 }
 

@@ -21,7 +21,8 @@ std::string ClassKey(const PodSet& set) {
       absl::StrCat(set.request.cpu, ",", set.request.memory, ",", static_cast<int>(gpu.kind), ",",
                    gpu.devices, ",", gpu.share, ",", gpu.memory, ",", gpu.requirement.memory, ",");
   absl::StrAppend(&key, gpu.requirement.compute_num, "/", gpu.requirement.compute_den, ";");
-  Append(key, gpu.profile);
+  for (const std::string& profile : gpu.profiles) Append(key, profile);
+  absl::StrAppend(&key, ";", gpu.allow_larger, ";");
   for (const auto& [name, amount] : set.request.extended) {
     Append(key, name);
     absl::StrAppend(&key, amount, ",");
@@ -54,6 +55,23 @@ absl::Status CheckSelector(const Selector& selector, const std::string& path) {
     }
   }
   return absl::OkStatus();
+}
+
+// Appends what `profile`, asked for by name or by requirement, accepts.
+void AddTier(const GpuModel& model, const GpuRequest& gpu, int profile, ModelFit& fit) {
+  const MigProfile& asked = model.profiles[static_cast<size_t>(profile)];
+  uint32_t tier = uint32_t{1} << profile;
+  for (size_t p = 0; gpu.allow_larger && p < model.profiles.size(); ++p) {
+    const MigProfile& larger = model.profiles[p];
+    const bool suffices = !larger.is_variant() && larger.memory_slices >= asked.memory_slices &&
+                          larger.memory_bytes >= asked.memory_bytes &&
+                          larger.compute_slices >= asked.compute_slices;
+    if (suffices) tier |= uint32_t{1} << p;
+  }
+  if (!fit.fits) fit.profile = profile;
+  fit.fits = true;
+  for (uint32_t earlier : fit.tiers) tier &= ~earlier;
+  if (tier != 0) fit.tiers.push_back(tier);
 }
 
 }  // namespace
@@ -108,12 +126,7 @@ absl::Status SnapshotBuilder::CheckGpuRequest(const GpuRequest& gpu,
       if (gpu.memory > kMaxTotal) return InvalidAt(path + ".gpu_memory", "is too large");
       break;
     case GpuRequestKind::kProfile:
-      if (!std::ranges::binary_search(profile_names_, gpu.profile)) {
-        const std::vector<std::string_view> known(profile_names_.begin(), profile_names_.end());
-        return InvalidAt(path + ".mig", absl::StrCat("no GPU model has a profile \"", gpu.profile,
-                                                     "\"", DidYouMean(gpu.profile, known)));
-      }
-      break;
+      return CheckProfiles(gpu.profiles, path + ".mig");
     case GpuRequestKind::kRequirement: {
       const SliceRequirement& need = gpu.requirement;
       if (need.memory < 0) return InvalidAt(path + ".slice.memory", "is negative");
@@ -127,6 +140,23 @@ absl::Status SnapshotBuilder::CheckGpuRequest(const GpuRequest& gpu,
     }
     default:
       break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SnapshotBuilder::CheckProfiles(const std::vector<std::string>& profiles,
+                                            const std::string& path) const {
+  if (profiles.empty()) return InvalidAt(path, "lists no profile");
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const std::string where = profiles.size() == 1 ? path : absl::StrCat(path, "[", i, "]");
+    if (std::find(profiles.begin(), profiles.begin() + static_cast<ptrdiff_t>(i), profiles[i]) !=
+        profiles.begin() + static_cast<ptrdiff_t>(i)) {
+      return InvalidAt(where, absl::StrCat("names \"", profiles[i], "\" again"));
+    }
+    if (std::ranges::binary_search(profile_names_, profiles[i])) continue;
+    const std::vector<std::string_view> known(profile_names_.begin(), profile_names_.end());
+    return InvalidAt(where, absl::StrCat("no GPU model has a profile \"", profiles[i], "\"",
+                                         DidYouMean(profiles[i], known)));
   }
   return absl::OkStatus();
 }
@@ -183,13 +213,15 @@ ModelFit SnapshotBuilder::FitModel(const GpuRequest& gpu, const std::vector<std:
       break;
     }
     case GpuRequestKind::kProfile:
+      for (const std::string& name : gpu.profiles) {
+        if (const auto profile = model.FindProfile(name)) AddTier(model, gpu, *profile, fit);
+      }
+      break;
     case GpuRequestKind::kRequirement: {
       const SliceRequirement& need = gpu.requirement;
       const std::optional<int> profile =
-          gpu.kind == GpuRequestKind::kProfile
-              ? model.FindProfile(gpu.profile)
-              : tables.SmallestSufficient(need.memory, need.compute_num, need.compute_den);
-      if (profile) fit = {true, *profile, 0};
+          tables.SmallestSufficient(need.memory, need.compute_num, need.compute_den);
+      if (profile) AddTier(model, gpu, *profile, fit);
       break;
     }
   }

@@ -60,6 +60,22 @@ ResourceVector ChargeOf(const Snapshot& snapshot, RequestClassId c, const PodPla
   return charge;
 }
 
+namespace {
+
+// The least of gpu and of memory that the request may be charged on `model`.
+GpuCharge LeastCharge(const GpuModel& model, const GpuRequest& request, const ModelFit& fit,
+                      MigCharge rule) {
+  GpuCharge least = Charge(model, request, fit.profile, fit.share, rule);
+  for (int p = 0; p < static_cast<int>(model.profiles.size()); ++p) {
+    if (!fit.Accepts(p)) continue;
+    const GpuCharge other = SliceCharge(model, p, rule);
+    least = {std::min(least.gpu, other.gpu), std::min(least.memory, other.memory)};
+  }
+  return least;
+}
+
+}  // namespace
+
 ResourceVector ExpectedCharge(const Snapshot& snapshot, RequestClassId c, MigCharge rule) {
   const RequestClass& request = snapshot.request_class(c);
   ResourceVector charge = request.need;
@@ -68,7 +84,7 @@ ResourceVector ExpectedCharge(const Snapshot& snapshot, RequestClassId c, MigCha
     const ModelFit& fit = request.models[m];
     if (!fit.fits) continue;
     const GpuModel& model = snapshot.model(ModelId(static_cast<int32_t>(m)));
-    const GpuCharge gpu = Charge(model, request.gpu, fit.profile, fit.share, rule);
+    const GpuCharge gpu = LeastCharge(model, request.gpu, fit, rule);
     charge[kGpu] = any ? std::min(charge[kGpu], gpu.gpu) : gpu.gpu;
     charge[kGpuMemory] = any ? std::min(charge[kGpuMemory], gpu.memory) : gpu.memory;
     for (int r = kFirstNamedResource; r < snapshot.resources().size(); ++r) {

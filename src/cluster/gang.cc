@@ -28,10 +28,16 @@ GpuRequest GpuRequest::Memory(int64_t bytes, int devices) {
 }
 
 GpuRequest GpuRequest::Profile(std::string name) {
+  std::vector<std::string> names;
+  names.push_back(std::move(name));
+  return Profiles(std::move(names));
+}
+
+GpuRequest GpuRequest::Profiles(std::vector<std::string> names) {
   GpuRequest request;
   request.kind = GpuRequestKind::kProfile;
   request.devices = 1;
-  request.profile = std::move(name);
+  request.profiles = std::move(names);
   return request;
 }
 

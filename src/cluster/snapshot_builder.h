@@ -52,6 +52,8 @@ class SnapshotBuilder {
   // build_requests.cc
   absl::Status CheckRequest(const PodSet& pod_set, const std::string& path) const;
   absl::Status CheckGpuRequest(const GpuRequest& gpu, const std::string& path) const;
+  absl::Status CheckProfiles(const std::vector<std::string>& profiles,
+                             const std::string& path) const;
   RequestClassId ClassOf(const PodSet& pod_set);
   ModelFit FitModel(const GpuRequest& gpu, const std::vector<std::string>& allowed,
                     ModelId m) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <map>
@@ -304,6 +305,27 @@ absl::StatusOr<MigTables> MigTables::Create(const GpuModel& model) {
 }
 
 const GpuModel& MigTables::model() const { return tables_->model; }
+
+size_t MigTables::num_states() const { return tables_->worth.size(); }
+
+size_t MigTables::StateOf(LayoutKey key) const { return tables_->AtState(key); }
+
+std::vector<LayoutKey> MigTables::ReachableKeys() const {
+  std::vector<bool> known(num_states());
+  std::vector<LayoutKey> keys = {empty()};
+  known[StateOf(empty())] = true;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    for (int p = 0; p < static_cast<int>(tables_->profiles); ++p) {
+      for (uint32_t open = LegalStarts(keys[i], p); open != 0; open &= open - 1) {
+        const LayoutKey next = Add(keys[i], p, std::countr_zero(open));
+        if (known[StateOf(next)]) continue;
+        known[StateOf(next)] = true;
+        keys.push_back(next);
+      }
+    }
+  }
+  return keys;
+}
 
 bool MigTables::CanPlace(LayoutKey key, int profile, int start) const {
   if (start < 0 || start >= kMaxPlacementUnits) return false;

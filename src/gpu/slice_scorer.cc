@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "tessera/base/status.h"
@@ -39,47 +38,19 @@ std::vector<int64_t> RoomWeights(const GpuModel& model, std::span<const int64_t>
   return weights;
 }
 
-using KeySet = std::set<std::pair<uint16_t, uint16_t>>;  // (mask, engines)
-
-// Every key that a GPU can have.
-KeySet ReachableKeys(const MigTables& tables) {
-  KeySet keys = {{tables.empty().mask, tables.empty().engines}};
-  // Adding an instance makes the mask larger, so one ascending pass sees them all.
-  for (const auto& [mask, engines] : keys) {
-    const LayoutKey key = {mask, engines};
-    for (int p = 0; p < static_cast<int>(tables.model().profiles.size()); ++p) {
-      for (uint32_t open = tables.LegalStarts(key, p); open != 0; open &= open - 1) {
-        const LayoutKey next = tables.Add(key, p, std::countr_zero(open));
-        keys.emplace(next.mask, next.engines);
-      }
-    }
-  }
-  return keys;
-}
-
 }  // namespace
 
 absl::StatusOr<FragmentationGradient> FragmentationGradient::Create(const MigTables& tables,
                                                                     std::span<const int64_t> mix,
                                                                     std::string_view path) {
   TESSERA_RETURN_IF_ERROR(CheckMix(tables.model(), mix, path));
-  const std::vector<int64_t> weights = RoomWeights(tables.model(), mix);
-  const KeySet keys = ReachableKeys(tables);
-  FragmentationGradient gradient;
-  gradient.rank_.assign(size_t{1} << tables.model().units, 0);
-  size_t masks = 0;
-  int last_mask = -1;
-  for (const auto& [mask, engines] : keys) {
-    if (mask != last_mask) gradient.rank_[mask] = static_cast<uint16_t>(masks++);
-    last_mask = mask;
-    gradient.codes_ = std::max<size_t>(gradient.codes_, engines + 1);
-  }
-  gradient.worth_.assign(masks * gradient.codes_, 0);
-  for (const auto& [mask, engines] : keys) {
-    const LayoutKey key = {mask, engines};
-    int64_t& worth = gradient.worth_[gradient.rank_[mask] * gradient.codes_ + engines];
-    for (size_t p = 0; p < weights.size(); ++p) {
-      worth += weights[p] * tables.Capacity(key, static_cast<int>(p));
+  FragmentationGradient gradient(tables);
+  gradient.weights_ = RoomWeights(tables.model(), mix);
+  gradient.worth_.assign(tables.num_states(), 0);
+  for (const LayoutKey key : tables.ReachableKeys()) {
+    int64_t& worth = gradient.worth_[tables.StateOf(key)];
+    for (size_t p = 0; p < gradient.weights_.size(); ++p) {
+      worth += gradient.weights_[p] * tables.Capacity(key, static_cast<int>(p));
     }
   }
   return gradient;

@@ -51,9 +51,10 @@ absl::Status ReadGpuMemory(const Place& at, GpuRequest& out) {
 }
 
 absl::Status ReadProfile(const Place& at, GpuRequest& out) {
-  std::string profile;
-  TESSERA_RETURN_IF_ERROR(Read(at, profile));
-  out = GpuRequest::Profile(std::move(profile));
+  std::vector<std::string> profiles;
+  TESSERA_RETURN_IF_ERROR(at.kind() == JsonKind::kArray ? Read(at, profiles)
+                                                        : Read(at, profiles.emplace_back()));
+  out = GpuRequest::Profiles(std::move(profiles));
   return absl::OkStatus();
 }
 
@@ -105,6 +106,11 @@ absl::Status ReadGpuRequest(const Place& at, GpuRequest& out) {
     }
     stated = kind.name;
     out = std::move(request);
+  }
+  if (const JsonValue* larger = FindMember(at.value(), "allow_larger")) {
+    const Place place(at, *larger);
+    if (!out.is_slice()) return place.Error("needs \"mig\" or \"slice\"");
+    TESSERA_RETURN_IF_ERROR(Read(place, out.allow_larger));
   }
   const JsonValue* devices = FindMember(at.value(), "gpu_devices");
   if (devices == nullptr) return absl::OkStatus();
@@ -187,6 +193,7 @@ absl::Status Read(const Place& at, Request& out) {
       {"gpu_devices"},
       {"mig"},
       {"slice"},
+      {"allow_larger"},
       {kExtendedKey,
        [](const Place& field, Request& request) {
          return ReadAllExtended(field, Rounding::kUp, request.extended);

@@ -23,6 +23,11 @@ void WriteRequirement(JsonWriter& json, const SliceRequirement& need) {
   json.EndObject();
 }
 
+void WriteProfiles(JsonWriter& json, const std::vector<std::string>& profiles) {
+  if (profiles.size() == 1) return json.Member("mig", profiles.front());
+  WriteTexts(json, "mig", profiles);
+}
+
 void WriteGpuMembers(JsonWriter& json, const GpuRequest& gpu) {
   switch (gpu.kind) {
     case GpuRequestKind::kNone:
@@ -39,12 +44,13 @@ void WriteGpuMembers(JsonWriter& json, const GpuRequest& gpu) {
       WriteAmount(json, "gpu_memory", gpu.memory, Rounding::kUp);
       break;
     case GpuRequestKind::kProfile:
-      json.Member("mig", gpu.profile);
+      WriteProfiles(json, gpu.profiles);
       break;
     case GpuRequestKind::kRequirement:
       WriteRequirement(json, gpu.requirement);
       break;
   }
+  if (gpu.allow_larger) json.Flag("allow_larger", true);
   if (gpu.is_shared() && gpu.devices != 1) json.Member("gpu_devices", gpu.devices);
 }
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tessera/placement/pod_query.h"
-#include "tessera/placement/slice_placement.h"
 
 namespace tessera {
 namespace {
@@ -19,10 +18,9 @@ class Asker {
         request_(state.snapshot().request_class(set_.request_class)) {}
 
   const RequestClass& request() const { return request_; }
-  ModelFit FitOn(NodeId n) const {
-    const ModelId m = state_.snapshot().node_model(n);
-    return m.valid() && !request_.models.empty() ? request_.models[static_cast<size_t>(m.value())]
-                                                 : ModelFit{};
+  // How the node's model answers; only for pods that ask for GPUs, on nodes with some.
+  const ModelFit& FitOn(NodeId n) const {
+    return request_.models[static_cast<size_t>(state_.snapshot().node_model(n).value())];
   }
 
   // Amounts, tenants and the pod set's own bound; devices apart.
@@ -95,19 +93,17 @@ Choice ChooseShares(const ClusterState& state, const Asker& asker, NodeId n,
   return choice;
 }
 
-Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n,
-                   DevicePreference preference) {
+Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n) {
   uint64_t gpus = 0;
   for (int g = 0; g < state.tables().num_gpus(n); ++g) {
     if (asker.GpuAccepts(n, g)) gpus |= uint64_t{1} << g;
   }
-  const int profile = asker.FitOn(n).profile;
-  const std::optional<SlicePlacement> slice = PlaceSlice(state, n, profile, preference, gpus);
+  const std::optional<SlicePlacement> slice = state.CheapestSlice(n, asker.FitOn(n), gpus);
   if (!slice) return std::nullopt;
   PodPlacement placement;
   placement.node = n;
   placement.gpus = uint64_t{1} << slice->gpu;
-  placement.profile = static_cast<int16_t>(profile);
+  placement.profile = static_cast<int16_t>(slice->profile);
   placement.start = static_cast<int16_t>(slice->start);
   return placement;
 }
@@ -128,7 +124,7 @@ std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQu
       return ChooseShares(state, asker, n, preference);
     case GpuRequestKind::kProfile:
     case GpuRequestKind::kRequirement:
-      return ChooseSlice(state, asker, n, preference);
+      return ChooseSlice(state, asker, n);
   }
   PodPlacement placement;
   placement.node = n;

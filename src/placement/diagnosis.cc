@@ -94,8 +94,10 @@ class Census {
       return kCauseGpus;
     }
     if (gpu.is_shared() && !HasShares(n, room)) return kCauseShare;
-    if (gpu.is_slice() && !state_.OffersSlice(n, fit_.profile)) return kCauseSlice;
-    for (size_t i = 0; i + 1 < need_.size(); ++i) {
+    if (gpu.is_slice() && room[tables_.slice_column(set_.request_class)] == INT64_MIN) {
+      return kCauseSlice;
+    }
+    for (size_t i = 0; i < tables_.node_resources().size(); ++i) {
       if (need_[i] > room[i]) return kCauseResource + static_cast<int>(i);
     }
     if (exact_) return kCauseRoom;
@@ -106,7 +108,7 @@ class Census {
 
   bool HasShares(NodeId n, std::span<const int64_t> room) const {
     if (request_.gpu.devices == 1) {
-      return state_.free_gpus(n) > 0 || room[need_.size() - 1] >= fit_.share;
+      return state_.free_gpus(n) > 0 || room[tables_.share_column()] >= fit_.share;
     }
     int serving = 0;
     for (int g = 0; g < tables_.num_gpus(n); ++g) {

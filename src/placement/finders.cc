@@ -1,14 +1,14 @@
 #include "tessera/placement/finders.h"
 
 #include <algorithm>
-#include <array>
+
+#include "absl/container/inlined_vector.h"
 
 namespace tessera {
 namespace {
 
 // One walk over shelves: what a node must offer, and the shelves in order.
 struct Stage {
-  std::optional<SliceSource> source = std::nullopt;
   bool needs_share = false;  // of an opened GPU
   int min_free = 0;          // shelves below cannot serve
   int with_gpus = -1;        // 0: only nodes without GPUs, 1: only with, -1: both
@@ -28,9 +28,7 @@ std::vector<Stage> StagesOf(const GpuRequest& gpu) {
       return {{.needs_share = true}, {.min_free = 1}};
     case GpuRequestKind::kProfile:
     case GpuRequestKind::kRequirement:
-      return {{.source = SliceSource::kIdle},
-              {.source = SliceSource::kOpen},
-              {.source = SliceSource::kFresh, .min_free = 1}};
+      break;  // by cost
   }
   return {};
 }
@@ -44,20 +42,18 @@ class Walk {
         class_(state.snapshot().pod_set(query.pod_set).request_class),
         request_(state.snapshot().request_class(class_)) {
     const std::span<const int64_t> need = state.tables().need(class_);
-    std::ranges::copy(need, need_.begin());
-    width_ = need.size();
+    need_.assign(need.begin(), need.end());
   }
 
-  std::optional<PodPlacement> Run() { return Run(StagesOf(request_.gpu)); }
+  std::optional<PodPlacement> Run() {
+    return request_.gpu.is_slice() ? CheapestSlice() : Run(StagesOf(request_.gpu));
+  }
 
   std::optional<PodPlacement> Run(std::vector<Stage> stages) {
     const int top = state_.index().num_shelves() - 1;
     const bool pack = preference_ == DevicePreference::kPack;
-    // Spreading prefers to open a free GPU, but never leaves an idle instance.
-    if (!pack && request_.gpu.kind != GpuRequestKind::kNone && stages.size() > 1) {
-      std::ranges::reverse(request_.gpu.is_slice() ? std::span(stages).subspan(1)
-                                                   : std::span(stages));
-    }
+    // Spreading prefers to open a free GPU.
+    if (!pack && request_.gpu.is_shared()) std::ranges::reverse(stages);
     for (const Stage& stage : stages) {
       const int low = stage.min_free, high = top;
       for (int i = 0; i <= high - low; ++i) {
@@ -69,6 +65,47 @@ class Walk {
   }
 
  private:
+  // The cheapest slice of all; at equal cost by shelf, then the lowest node.
+  std::optional<PodPlacement> CheapestSlice() {
+    const int top = state_.index().num_shelves() - 1;
+    const size_t column = state_.tables().slice_column(class_);
+    const bool known = !state_.tables().tracks_tenants() &&
+                       state_.snapshot().pod_set(query_.pod_set).max_per_node == 0;
+    const auto value = [&](NodeId n) { return known ? state_.room(n)[column] : ValueOf(n); };
+    ClusterState::ValuedNode best{NodeId(), INT64_MIN};
+    for (int i = 0; i <= top; ++i) {
+      const int shelf = preference_ == DevicePreference::kPack ? i : top - i;
+      ClusterState::ValuedNode here = best;
+      for (int s : state_.tables().eligible(class_)) {
+        if (!Considers(s, shelf)) continue;
+        // Nodes of another signature may lie before the one found.
+        const bool tie_counts = here.node.valid() && here.value > best.value;
+        const auto found = state_.FindBestNode(s, shelf, query_.range, need_, column,
+                                               here.value - (tie_counts ? 1 : 0), value);
+        if (!found.node.valid()) continue;
+        if (found.value > here.value || found.node < here.node) here = found;
+      }
+      best = here;
+    }
+    if (!best.node.valid()) return std::nullopt;
+    return ChooseDevices(state_, query_, best.node, preference_);
+  }
+
+  // What the slice would really cost on `n`, negated.
+  int64_t ValueOf(NodeId n) const {
+    const auto place = ChooseDevices(state_, query_, n, preference_);
+    if (!place) return INT64_MIN;
+    const ModelFit& fit =
+        request_.models[static_cast<size_t>(state_.snapshot().node_model(n).value())];
+    return -state_.CheapestSlice(n, fit, place->gpus)->cost;
+  }
+
+  bool Considers(int s, int shelf) const {
+    if (state_.index().count(s, shelf) == 0) return false;
+    const ModelId m = state_.tables().signatures()[static_cast<size_t>(s)].model;
+    return !m.valid() || ((query_.excluded_models >> m.value()) & 1) == 0;
+  }
+
   // The lowest node on a shelf, over all signatures, whose devices suit.
   std::optional<PodPlacement> OnShelf(const Stage& stage, int shelf) {
     NodeRange range = query_.range;
@@ -90,18 +127,13 @@ class Walk {
   }
 
   NodeId FirstOf(const Stage& stage, int s, int shelf, NodeRange range) {
-    if (state_.index().count(s, shelf) == 0) return NodeId();
+    if (!Considers(s, shelf)) return NodeId();
     const ModelId m = state_.tables().signatures()[static_cast<size_t>(s)].model;
     if (stage.with_gpus >= 0 && (stage.with_gpus == 1) != m.valid()) return NodeId();
-    if (m.valid() && ((query_.excluded_models >> m.value()) & 1) != 0) return NodeId();
-    int profile = -1;
-    need_[width_ - 1] = NodeIndex::kNoNeed;
-    if (m.valid() && !request_.models.empty()) {
-      const ModelFit& fit = request_.models[static_cast<size_t>(m.value())];
-      profile = fit.profile;
-      if (stage.needs_share) need_[width_ - 1] = fit.share;
-    }
-    return state_.FindNode(s, shelf, range, std::span(need_).first(width_), stage.source, profile);
+    need_[state_.tables().share_column()] =
+        stage.needs_share ? request_.models[static_cast<size_t>(m.value())].share
+                          : NodeIndex::kNoNeed;
+    return state_.FindNode(s, shelf, range, need_);
   }
 
   const ClusterState& state_;
@@ -109,8 +141,7 @@ class Walk {
   const DevicePreference preference_;
   const RequestClassId class_;
   const RequestClass& request_;
-  std::array<int64_t, kMaxResources + 1> need_{};
-  size_t width_ = 0;
+  absl::InlinedVector<int64_t, kMaxResources + 8> need_;
 };
 
 }  // namespace
@@ -126,7 +157,8 @@ std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery
 std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const PodQuery& query) {
   const RequestClassId c = state.snapshot().pod_set(query.pod_set).request_class;
   std::vector<Stage> stages = StagesOf(state.snapshot().request_class(c).gpu);
-  if (stages.front().needs_share) stages.resize(1);
+  if (stages.empty() || !stages.front().needs_share) return FindPacked(state, query);
+  stages.resize(1);
   return Walk(state, query, DevicePreference::kPack).Run(std::move(stages));
 }
 

@@ -31,7 +31,7 @@ bool MoveRules::IsAllowed(PodId p, const PodPlacement& target) const {
   const RequestClassId c = snapshot.pod_set(s).request_class;
   const ModelFit& fit = snapshot.request_class(c)
                             .models[static_cast<size_t>(snapshot.node_model(target.node).value())];
-  if (!fit.fits || fit.profile != target.profile) return false;
+  if (!fit.fits || !fit.Accepts(target.profile)) return false;
   if (tables_->eligibility(c, tables_->signature_of(target.node)) != Eligibility::kEligible) {
     return false;
   }

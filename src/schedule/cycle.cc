@@ -63,7 +63,7 @@ class Cycle {
       : snapshot_(snapshot),
         rules_(rules),
         find_(find),
-        tables_(std::make_shared<const StateTables>(snapshot)),
+        tables_(std::make_shared<const StateTables>(snapshot, rules.slices)),
         usage_(MeasureUsage(snapshot, rules.usage)),
         shares_(DivideFairShares(snapshot, rules.usage, usage_, divide, rules.division)),
         ledger_(snapshot.queues(), usage_, shares_.capacity),
@@ -258,7 +258,7 @@ class Cycle {
       return attempt = Attempt{found, refused ? account.refusal() : std::nullopt}, false;
     }
     if (found.pods.empty()) return false;
-    if (room != &now_ && !whole) is_reserved_[static_cast<size_t>(w.value())] = true;
+    if (room != &now_) is_reserved_[static_cast<size_t>(w.value())] = true;
     Accept(*room, found.pods);
     ledger_.Commit();
     return true;
@@ -355,7 +355,7 @@ class Cycle {
   std::vector<ResourceVector> expected_;          // by request class
   std::vector<JobQueue> jobs_;                    // by queue
   std::vector<std::optional<Attempt>> attempts_;  // by workload
-  // By workload: its minimum holds only by nominations.
+  // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<bool> is_reserved_;
   bool growing_ = false;
   Plan plan_;

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/container/inlined_vector.h"
+
 namespace tessera {
 namespace {
-
-// Where the bit sets of a node's room are: profiles available from idle
-// instances (low half) and on opened GPUs (high half); on free GPUs (low half).
-constexpr int kNumBitWords = 2;
-constexpr int kIdleWord = 0, kOpenWord = 0, kFreshWord = 1;
-constexpr int kOpenShift = 32;
 
 uint16_t Bit(int start) { return static_cast<uint16_t>(1u << start); }
 
@@ -27,8 +23,8 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
   for (const NodeSignature& s : tables_->signatures()) {
     sizes.push_back(static_cast<int>(s.nodes.size()));
   }
-  const int amounts = static_cast<int>(tables_->node_resources().size()) + 1;
-  index_ = NodeIndex(sizes, tables_->max_gpus_per_node() + 1, amounts, kNumBitWords);
+  index_ =
+      NodeIndex(sizes, tables_->max_gpus_per_node() + 1, static_cast<int>(tables_->num_columns()));
   if (tables_->tracks_tenants()) tenancy_ = Tenancy(snapshot.num_nodes(), tables_->num_gpus());
   const Topology& topology = snapshot.topology();
   for (int level = 0; level < topology.num_levels(); ++level) {
@@ -68,24 +64,34 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
   gpu_log_.clear();
 }
 
-NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
-                              std::span<const int64_t> need, std::optional<SliceSource> source,
-                              int profile) const {
+std::pair<int, int> ClusterState::SlotsIn(int signature, NodeRange range) const {
   const std::vector<int32_t>& nodes = tables_->signatures()[static_cast<size_t>(signature)].nodes;
-  int begin = 0;
-  int end = static_cast<int>(nodes.size());
-  if (range.begin > 0 || range.end < snapshot().num_nodes()) {
-    begin = static_cast<int>(std::ranges::lower_bound(nodes, range.begin) - nodes.begin());
-    end = static_cast<int>(std::ranges::lower_bound(nodes, range.end) - nodes.begin());
+  if (range.begin <= 0 && range.end >= snapshot().num_nodes()) {
+    return {0, static_cast<int>(nodes.size())};
   }
-  NodeIndex::Need wanted{need, -1, 0};
-  if (source) {
-    const bool open = *source == SliceSource::kOpen;
-    wanted.bit_word = *source == SliceSource::kFresh ? kFreshWord : open ? kOpenWord : kIdleWord;
-    wanted.bits = uint64_t{1} << (profile + (open ? kOpenShift : 0));
-  }
-  const int slot = index_.FindFirst(signature, free_gpus, begin, end, wanted);
-  return slot == NodeIndex::kNone ? NodeId() : NodeId(nodes[static_cast<size_t>(slot)]);
+  return {static_cast<int>(std::ranges::lower_bound(nodes, range.begin) - nodes.begin()),
+          static_cast<int>(std::ranges::lower_bound(nodes, range.end) - nodes.begin())};
+}
+
+NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
+                              std::span<const int64_t> need) const {
+  const auto [begin, end] = SlotsIn(signature, range);
+  const int slot = index_.FindFirst(signature, free_gpus, begin, end, need);
+  if (slot == NodeIndex::kNone) return NodeId();
+  return NodeId(
+      tables_->signatures()[static_cast<size_t>(signature)].nodes[static_cast<size_t>(slot)]);
+}
+
+ClusterState::ValuedNode ClusterState::FindBestNode(
+    int signature, int free_gpus, NodeRange range, std::span<const int64_t> need, size_t column,
+    int64_t above, absl::FunctionRef<int64_t(NodeId)> value) const {
+  const std::vector<int32_t>& nodes = tables_->signatures()[static_cast<size_t>(signature)].nodes;
+  const auto node_at = [&nodes](int slot) { return NodeId(nodes[static_cast<size_t>(slot)]); };
+  const auto [begin, end] = SlotsIn(signature, range);
+  const NodeIndex::Best best =
+      index_.FindBest(signature, free_gpus, begin, end, need, static_cast<int>(column), above,
+                      [&](int slot) { return value(node_at(slot)); });
+  return {best.slot == NodeIndex::kNone ? NodeId() : node_at(best.slot), best.value};
 }
 
 int ClusterState::PodsOn(NodeId n, PodSetId s) const {
@@ -98,13 +104,6 @@ int ClusterState::PodsOn(NodeId n, PodSetId s) const {
     pods += placement(p).node == n && snapshot().pod_set_of(owner(p)) == s ? 1 : 0;
   }
   return pods;
-}
-
-bool ClusterState::OffersSlice(NodeId n, int profile) const {
-  const std::span<const int64_t> row = room(n);
-  const uint64_t used = static_cast<uint64_t>(row[row.size() - 2]);
-  const uint64_t fresh = static_cast<uint64_t>(row[row.size() - 1]);
-  return (((used | used >> kOpenShift | fresh) >> profile) & 1) != 0;
 }
 
 void ClusterState::Save(PodId p, const PodPlacement& touched) {
@@ -278,7 +277,7 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
   // 1. Amounts.
   const int signature = tables_->signature_of(n), slot = tables_->slot_of(n);
   const std::span<const int> resources = tables_->node_resources();
-  int64_t row[kMaxResources + 1 + kNumBitWords];
+  absl::InlinedVector<int64_t, kMaxResources + 8> row(tables_->num_columns());
   const ResourceVector* need = nullptr;
   if (p.valid()) {
     const RequestClassId c = snapshot().pod_set(snapshot().pod_set_of(owner(p))).request_class;
@@ -291,34 +290,28 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
   }
   // 2. Devices.
   int free = 0;
-  int64_t partial = 0;
-  uint64_t idle = 0, open = 0, fresh = 0;
-  const ModelId m = snapshot().node_model(n);
+  int64_t& partial = row[tables_->share_column()];
+  partial = 0;
   for (int g = 0; g < tables_->num_gpus(n); ++g) {
     const GpuState& state = gpus_[gpu_at(n, g)];
     partial = std::max(partial, state.partial_share());
     free += state.is_free() ? 1 : 0;
-    if (!state.serves_slices()) continue;
-    const MigTables& mig = snapshot().mig(m);
-    if (state.is_fresh()) fresh |= mig.Placeable(mig.empty());
-    const bool opened = state.mig == MigMode::kDynamic && state.busy_starts != 0;
-    if (opened) open |= mig.Placeable(state.busy);
-    const InstanceRow& instances = rows_[gpu_at(n, g)];
-    for (uint32_t s = state.exist_starts & ~state.busy_starts; s != 0; s &= s - 1) {
-      idle |= uint64_t{1} << instances[static_cast<size_t>(std::countr_zero(s))];
-    }
   }
-  const size_t share_at = resources.size();
-  row[share_at] = partial;
-  row[share_at + 1 + kIdleWord] = static_cast<int64_t>(idle | (open << kOpenShift));
-  row[share_at + 1 + kFreshWord] = static_cast<int64_t>(fresh);
+  const ModelId m = snapshot().node_model(n);
+  for (size_t a = 0; a < tables_->slice_asks().size(); ++a) {
+    int64_t& value = row[tables_->share_column() + 1 + a];
+    value = INT64_MIN;
+    if (!m.valid() || tables_->slice_costs(m) == nullptr) continue;
+    const ModelFit& fit = tables_->slice_asks()[a][static_cast<size_t>(m.value())];
+    if (const auto slice = CheapestSlice(n, fit)) value = -slice->cost;
+  }
   // 3. Domains and index.
   const int change = free - index_.shelf(signature, slot);
   for (size_t level = 0; change != 0 && level < domain_free_.size(); ++level) {
     const DomainId d = snapshot().topology().domain_of(n, static_cast<int>(level));
     if (d.valid()) domain_free_[level][static_cast<size_t>(d.value())] += change;
   }
-  index_.Set(signature, slot, free, std::span(row).first(share_at + 1 + kNumBitWords));
+  index_.Set(signature, slot, free, row);
 }
 
 std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {

@@ -60,7 +60,8 @@ Eligibility EligibilityOf(const Snapshot& snapshot, const RequestClass& request,
   return fits ? Eligibility::kEligible : Eligibility::kGpuModel;
 }
 
-StateTables::StateTables(Snapshot snapshot) : snapshot_(std::move(snapshot)) {
+StateTables::StateTables(Snapshot snapshot, const SlicePolicy& slices)
+    : snapshot_(std::move(snapshot)) {
   first_gpu_.push_back(0);
   for (int n = 0; n < snapshot_.num_nodes(); ++n) {
     const int gpus = static_cast<int>(snapshot_.node(NodeId(n)).gpus.size());
@@ -75,8 +76,10 @@ StateTables::StateTables(Snapshot snapshot) : snapshot_(std::move(snapshot)) {
     tracks_tenants_ |= snapshot_.workload(WorkloadId(w)).isolation != Isolation::kAny;
   }
   SignNodes();
+  CollectAsks();
   JudgeClasses();
   CountEnded();
+  CostSlices(slices);
 }
 
 void StateTables::SignNodes() {
@@ -106,7 +109,35 @@ void StateTables::JudgeClasses() {
     for (int r : node_resources_) {
       needs_.push_back(request.need[r] > 0 ? request.need[r] : NodeIndex::kNoNeed);
     }
-    needs_.push_back(NodeIndex::kNoNeed);
+    needs_.resize(static_cast<size_t>(c + 1) * num_columns(), NodeIndex::kNoNeed);
+  }
+}
+
+void StateTables::CollectAsks() {
+  for (int c = 0; c < snapshot_.num_request_classes(); ++c) {
+    const RequestClass& request = snapshot_.request_class(RequestClassId(c));
+    if (!request.gpu.is_slice()) {
+      ask_of_.push_back(-1);
+      continue;
+    }
+    const auto it = std::ranges::find(asks_, request.models);
+    ask_of_.push_back(static_cast<int>(it - asks_.begin()));
+    if (it == asks_.end()) asks_.push_back(request.models);
+  }
+}
+
+void StateTables::CostSlices(const SlicePolicy& policy) {
+  slice_costs_.resize(static_cast<size_t>(snapshot_.num_models()));
+  if (asks_.empty()) return;
+  for (const NodeSignature& signature : signatures_) {
+    if (!signature.model.valid()) continue;
+    std::optional<SliceCostTable>& costs =
+        slice_costs_[static_cast<size_t>(signature.model.value())];
+    const bool sliced = std::ranges::any_of(signature.nodes, [this](int32_t n) {
+      return std::ranges::any_of(snapshot_.node(NodeId(n)).gpus,
+                                 [](const Gpu& gpu) { return gpu.mig != MigMode::kOff; });
+    });
+    if (sliced && !costs) costs.emplace(MakeSliceCostTable(snapshot_, signature.model, policy));
   }
 }
 

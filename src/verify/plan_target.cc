@@ -32,7 +32,7 @@ class TargetResolver {
  private:
   void Report(std::string text) { problems_.push_back(std::move(text)); }
   ModelId model() const { return snapshot_.node_model(placement_.node); }
-  ModelFit fit() const { return request_.models[static_cast<size_t>(model().value())]; }
+  const ModelFit& fit() const { return request_.models[static_cast<size_t>(model().value())]; }
 
   void JudgeNode() {
     if (!node_.schedulable) Report(node_.name + " is not schedulable");
@@ -107,7 +107,7 @@ class TargetResolver {
       Report(absl::StrCat("there is no instance ", name));
       return false;
     }
-    if (fit().fits && fit().profile != *profile) {
+    if (fit().fits && !fit().Accepts(*profile)) {
       Report(absl::StrCat("takes ", name, ", the request is for ",
                           gpu_model.profiles[static_cast<size_t>(fit().profile)].name));
     }

@@ -229,6 +229,16 @@ class Mig(unittest.TestCase):
             "move     a/s/0 to 3g.40gb at slice 4 of GPU 1 of n1",
             "1 move, no fewer suffice; 7g.80gb fits, when that is done, at slice 0 of GPU 0 of n1"]))
 
+    def test_changes_as_plan_files(self):
+        code, text, err = run("mig", "-", "--defragment", "7g.80gb", "--format", "json",
+                              stdin=self.HALVES)
+        plan = json.loads(text)
+        self.assertEqual((code, plan["kind"]), (0, "Plan"))
+        self.assertEqual([action["do"] for action in plan["actions"]], ["create", "move"])
+        self.assertIn("1 move, no fewer suffice", err)
+        _, text, _ = run("mig", "-", "--want", "1g.10gb=7", "--format", "json", stdin=self.HALVES)
+        self.assertEqual(json.loads(text)["kind"], "Plan")
+
     def test_changes_that_are_wrong(self):
         for words, message in (
                 (["--want", "3g.40bg"], "wanted[0].profile: no GPU model has a profile \"3g.40bg\"; "
@@ -241,8 +251,7 @@ class Mig(unittest.TestCase):
             self.assertIn("tessera: " + words[0] + ": ", err)
             self.assertIn(message, err)
         for words in (["--want", "1g.10gb", "--defragment", "1g.10gb"],
-                      ["--want", "1g.10gb", "--format", "json"], ["--want", "1g.10gb", "--svg", "x"],
-                      ["--node", "n1"]):
+                      ["--want", "1g.10gb", "--svg", "x"], ["--node", "n1"]):
             self.assertEqual(run("mig", DEMO, *words)[0], 2, words)
 
     def test_export_before_and_after_a_plan(self):

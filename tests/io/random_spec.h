@@ -132,10 +132,13 @@ class RandomSpec {
       case 3:
         return GpuRequest::Memory(Amount() + 1, Int(1, 3));
       case 4:
-        return GpuRequest::Profile("1g.5gb");
+        if (Flip()) return GpuRequest::Profile("1g.5gb");
+        return GpuRequest::Profiles({"2g.10gb", "1g.5gb"});
       default: {
         const int den = Int(1, 12);
-        return GpuRequest::Requirement({Amount() + 1, Int(0, den), den});
+        GpuRequest request = GpuRequest::Requirement({Amount() + 1, Int(0, den), den});
+        request.allow_larger = Flip();
+        return request;
       }
     }
   }

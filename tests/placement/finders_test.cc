@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/support/random_cluster.h"
 
 namespace tessera {
@@ -42,6 +44,41 @@ TEST(FinderProperties, FindIfAndOnlyIfAScanDoes) {
         EXPECT_TRUE(range.contains(found->node));
         EXPECT_TRUE(IsFree(state, PodSetId(s), *found)) << "seed " << seed << " set " << s;
       }
+    }
+  }
+}
+
+// The cheapest slice by a scan: cost, then shelf, then node.
+TEST(FinderProperties, ASliceGoesWhereItIsCheapest) {
+  const int cases = RandomCases(1000, 20000);
+  for (int seed = 0; seed < cases; ++seed) {
+    RandomCluster random(static_cast<uint32_t>(seed));
+    const Snapshot snapshot = CreateOrDie(random.Draw());
+    const ClusterState state = RandomState(random, snapshot);
+    if (state.tables().tracks_tenants()) continue;
+    for (int s = 0; s < snapshot.num_pod_sets(); ++s) {
+      const RequestClassId c = snapshot.pod_set(PodSetId(s)).request_class;
+      const RequestClass& request = snapshot.request_class(c);
+      if (!request.gpu.is_slice()) continue;
+      const PodQuery query{PodSetId(s), {0, snapshot.num_nodes()}, 0};
+      using Key = std::tuple<int64_t, int, int>;  // cost, free GPUs, node
+      std::optional<Key> best;
+      for (int i = 0; i < snapshot.num_nodes(); ++i) {
+        const NodeId n(i);
+        if (state.tables().eligibility(c, state.tables().signature_of(n)) !=
+                Eligibility::kEligible ||
+            !ChooseDevices(state, query, n, DevicePreference::kPack)) {
+          continue;
+        }
+        const ModelId m = snapshot.node_model(n);
+        const auto place = state.CheapestSlice(n, request.models[static_cast<size_t>(m.value())]);
+        const Key key = {place->cost, state.free_gpus(n), i};
+        if (!best || key < *best) best = key;
+      }
+      const auto found = FindPacked(state, query);
+      ASSERT_EQ(found.has_value(), best.has_value()) << "seed " << seed << " set " << s;
+      if (!found) continue;
+      ASSERT_EQ(found->node.value(), std::get<2>(*best)) << "seed " << seed;
     }
   }
 }

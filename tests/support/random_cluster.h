@@ -186,13 +186,24 @@ class RandomCluster {
       case 3:
         return GpuRequest::Memory((1 + Below(30)) * kBytesPerGiB);
       case 4:
-        return GpuRequest::Profile(Chance(50) ? "1g.10gb" : "2g.20gb");
-      case 5:
-        return GpuRequest::Requirement(
+        return DrawProfiles();
+      case 5: {
+        GpuRequest request = GpuRequest::Requirement(
             {.memory = (1 + Below(20)) * kBytesPerGiB, .compute_num = Below(4), .compute_den = 7});
+        request.allow_larger = Chance(20);
+        return request;
+      }
       default:
         return GpuRequest::Whole(1);
     }
+  }
+
+  GpuRequest DrawProfiles() {
+    std::vector<std::string> names = {Chance(50) ? "1g.10gb" : "2g.20gb"};
+    if (Chance(25)) names.push_back("3g.40gb");
+    GpuRequest request = GpuRequest::Profiles(std::move(names));
+    request.allow_larger = Chance(20);
+    return request;
   }
 
   std::mt19937 engine_;

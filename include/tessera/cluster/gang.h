@@ -32,7 +32,7 @@ enum class GpuRequestKind {
   kWhole,         // `devices` whole GPUs of one node
   kFraction,      // `share` of each of `devices` GPUs of one node
   kDeviceMemory,  // `memory` bytes of each of `devices` GPUs of one node
-  kProfile,       // one MIG instance of profile `profile`
+  kProfile,       // one MIG instance of one of `profiles`
   kRequirement,   // one MIG instance that meets `requirement`
 };
 
@@ -43,13 +43,19 @@ struct GpuRequest {
   int devices = 0;
   int64_t share = 0;   // 1/7000 of a device
   int64_t memory = 0;  // bytes
-  std::string profile;
+  // The first that there is a place for, in this order.
+  std::vector<std::string> profiles;
   SliceRequirement requirement;
+  // Of a slice: a larger one will do. What it gets is then what is cheapest to give
+  // (`SliceCosts`), and is charged as what is held. Larger: no variant, and with at
+  // least the compute slices, memory slices and bytes of the one asked for.
+  bool allow_larger = false;
 
   static GpuRequest Whole(int devices);
   static GpuRequest Fraction(int64_t share, int devices = 1);
   static GpuRequest Memory(int64_t bytes, int devices = 1);
   static GpuRequest Profile(std::string name);
+  static GpuRequest Profiles(std::vector<std::string> names);
   static GpuRequest Requirement(SliceRequirement requirement);
 
   bool is_slice() const {

@@ -3,6 +3,7 @@
 
 // Pods that ask for the same thing, resolved once for the whole snapshot.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,8 +19,16 @@ using RequestClassId = Id<struct RequestClassTag>;
 // How a GPU model answers a request.
 struct ModelFit {
   bool fits = false;  // the model is allowed and can serve the request at all
-  int profile = -1;   // of the model, for slices
+  int profile = -1;   // of the model, for slices: the one asked for first
   int64_t share = 0;  // 1/7000 of each device, for fractions and memory
+  // For slices, bit p = profile p is accepted. A later tier serves only where no
+  // earlier one has a place; within a tier the cheapest place decides.
+  std::vector<uint32_t> tiers = {};
+
+  bool Accepts(int slice_profile) const {
+    return std::ranges::any_of(
+        tiers, [slice_profile](uint32_t tier) { return ((tier >> slice_profile) & 1) != 0; });
+  }
 
   friend bool operator==(const ModelFit&, const ModelFit&) = default;
 };

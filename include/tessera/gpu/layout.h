@@ -16,12 +16,14 @@
 //   tables.Capacity(key, p1g);   // 3: no 1g starts at unit 7
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -77,6 +79,13 @@ class MigTables {
   static absl::StatusOr<MigTables> Create(const GpuModel& model);
 
   const GpuModel& model() const;
+
+  // Keys as numbers from 0 to `num_states` - 1, for tables of one's own; more
+  // numbers than keys, and `empty()` is not always 0.
+  size_t num_states() const;
+  size_t StateOf(LayoutKey key) const;
+  // Every key that a GPU can have, each once. O(keys * profiles * starts).
+  std::vector<LayoutKey> ReachableKeys() const;
 
   // The key of a GPU without instances.
   LayoutKey empty() const { return LayoutKey{}; }

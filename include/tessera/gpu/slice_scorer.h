@@ -115,14 +115,17 @@ class FragmentationGradient {
   }
 
   // What the free room of a GPU is worth.
-  int64_t Worth(LayoutKey key) const { return worth_[rank_[key.mask] * codes_ + key.engines]; }
+  int64_t Worth(LayoutKey key) const { return worth_[tables_.StateOf(key)]; }
+
+  // weight(q) x size(q)^2: what room for one more of `profile` is worth.
+  int64_t RoomWorth(int profile) const { return weights_[static_cast<size_t>(profile)]; }
 
  private:
-  FragmentationGradient() = default;
+  explicit FragmentationGradient(MigTables tables) : tables_(std::move(tables)) {}
 
-  std::vector<uint16_t> rank_;  // [mask] among the masks of layouts
-  size_t codes_ = 0;
-  std::vector<int64_t> worth_;  // [rank][code]
+  MigTables tables_;
+  std::vector<int64_t> weights_;  // [profile]
+  std::vector<int64_t> worth_;    // [state]
 };
 
 // Where an instance should go.

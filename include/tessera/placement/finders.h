@@ -19,13 +19,15 @@
 namespace tessera {
 
 // Keeps free GPUs together. GPU pods: the node with the fewest free GPUs that
-// suffices; fractions and slices fill opened GPUs before they open another. Pods
-// without GPU: nodes without GPUs first, then those with the fewest free ones.
-// Ties: the lowest node.
+// suffices; fractions fill opened GPUs before they open another. Slices: the cheapest
+// place of all by the state's `SlicePolicy`, at equal cost on the node with the fewest
+// free GPUs. Pods without GPU: nodes without GPUs first, then those with the fewest
+// free ones. Ties: the lowest node.
 std::optional<PodPlacement> FindPacked(const ClusterState& state, const PodQuery& query);
 
-// Spreads load. The node with the most free GPUs; fractions and slices open a
-// free GPU before they share one. Ties: the lowest node.
+// Spreads load. The node with the most free GPUs; fractions open a free GPU before they
+// share one. Slices: as `FindPacked`, but at equal cost on the node with the most free
+// GPUs; to spread them, give the state a `SlicePolicy` that does. Ties: the lowest node.
 std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery& query);
 
 // `FindPacked`, but a fraction of one device goes to a shared GPU or nowhere.

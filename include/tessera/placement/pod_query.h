@@ -32,7 +32,8 @@ using PodFinder =
 // The node must be eligible for the pod's request class.
 //
 // Whole GPUs: those that are not in MIG mode first. Fractions: by preference; a
-// shared device before a free one when packing. Slices: see `PlaceSlice`. Ties:
+// shared device before a free one when packing. Slices: the cheapest
+// (`ClusterState::CheapestSlice`), whatever the preference. Ties:
 // the lowest GPU.
 // O(GPUs of the node).
 std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQuery& query,

@@ -18,6 +18,7 @@
 #include "tessera/share/job_order.h"
 #include "tessera/share/queue_order.h"
 #include "tessera/share/usage.h"
+#include "tessera/state/slice_policy.h"
 
 namespace tessera {
 
@@ -37,8 +38,7 @@ struct CycleRules {
   // nominated there rather than bound to a free GPU.
   bool await_shared_gpu = false;
   int64_t gang_budget = 10000000;  // `GangOptions::budget`
-
-  friend bool operator==(const CycleRules&, const CycleRules&) = default;
+  SlicePolicy slices;
 };
 
 // A policy: how to divide, which queue to serve, and which of its jobs. Each part

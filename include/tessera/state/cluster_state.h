@@ -8,13 +8,16 @@
 // flat. Two states with the same pods in the same places are equal bit for bit,
 // however they came about.
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "tessera/base/ids.h"
 #include "tessera/cluster/request_class.h"
 #include "tessera/cluster/snapshot.h"
@@ -31,12 +34,27 @@ struct InitialPods {
   bool releasing = true;
 };
 
-// Which part of a node a slice comes from; see `FindNode`.
+// Where a slice comes from.
 enum class SliceSource {
   kIdle,   // an instance that exists and is idle
   kOpen,   // carved on a GPU that already holds slices
   kFresh,  // carved on a free GPU
 };
+
+// A place for a slice, and what it costs to give it away (`SliceCosts`).
+struct SlicePlacement {
+  int64_t cost = 0;
+  SliceSource source = SliceSource::kIdle;
+  int gpu = 0;
+  int start = 0;
+  int profile = 0;
+
+  // Cheaper first; then idle before carved, the lowest GPU, start, profile.
+  friend auto operator<=>(const SlicePlacement&, const SlicePlacement&) = default;
+};
+
+// What a place of a later tier (`ModelFit::tiers`) costs more than any of an earlier one.
+inline constexpr int64_t kCostOfTier = int64_t{1} << 42;
 
 // One GPU before and after a pod was placed on it.
 struct MigChange {
@@ -81,23 +99,37 @@ class ClusterState {
   }
   // Free amount of `tables().node_resources()[i]`; below zero if over-committed.
   int64_t free_amount(NodeId n, int i) const { return room(n)[static_cast<size_t>(i)]; }
-  // The amounts, the best partial share, and the slice bit sets of a node.
+  // The columns of `StateTables` of a node: amounts, the best partial share, and for
+  // each kind of slice what the cheapest one costs, negated; INT64_MIN: there is none.
   std::span<const int64_t> room(NodeId n) const {
     return index_.room(tables_->signature_of(n), tables_->slot_of(n));
   }
   // Pods of `s` on the node, those that are leaving included. O(count + releasing).
   int PodsOn(NodeId n, PodSetId s) const;
-  // Whether a slice of `profile` is idle on the node or can be carved there.
-  bool OffersSlice(NodeId n, int profile) const;
+  // The cheapest place on node `n` for a slice that `fit`, of the node's model, accepts,
+  // or nothing if no GPU of the set `gpus` has one. Geometry and engines are exact:
+  // what is returned can be created beside what is held, idle instances in its way being
+  // destroyed. O(GPUs * accepted profiles), and the starts where instances are idle.
+  std::optional<SlicePlacement> CheapestSlice(NodeId n, const ModelFit& fit,
+                                              uint64_t gpus = ~uint64_t{0}) const;
   const NodeIndex& index() const { return index_; }
   const Tenancy& tenancy() const { return tenancy_; }
 
   // The lowest node in `range` of `signature` with exactly `free_gpus` free whole
   // GPUs and the amounts `need` (`StateTables::need`, the share set as wanted);
-  // invalid if there is none. With `source`, a slice of `profile` must also be
-  // available from there.
-  NodeId FindNode(int signature, int free_gpus, NodeRange range, std::span<const int64_t> need,
-                  std::optional<SliceSource> source = std::nullopt, int profile = -1) const;
+  // invalid if there is none.
+  NodeId FindNode(int signature, int free_gpus, NodeRange range,
+                  std::span<const int64_t> need) const;
+
+  // Of the same nodes the one of the highest `value`, more than `above`; an
+  // invalid node if there is none. See `NodeIndex::FindBest` for the part of `column`.
+  struct ValuedNode {
+    NodeId node;
+    int64_t value = 0;
+  };
+  ValuedNode FindBestNode(int signature, int free_gpus, NodeRange range,
+                          std::span<const int64_t> need, size_t column, int64_t above,
+                          absl::FunctionRef<int64_t(NodeId)> value) const;
 
   // --- Changes ------------------------------------------------------------
 
@@ -171,6 +203,8 @@ class ClusterState {
   void Block(PodId p, size_t gpu);
   bool NeedsMigChange(size_t gpu, const PodPlacement& placement) const;
   void DestroyIdle(size_t gpu);
+  // The slots of `signature` in `range`.
+  std::pair<int, int> SlotsIn(int signature, NodeRange range) const;
   // Counts `p`, placed or taken away, in its pod set and for its tenant.
   void Count(PodId p, const PodPlacement& placement, int count);
   // Recomputes what the index knows of `n`, after `count` more pods like `p`

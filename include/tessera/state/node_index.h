@@ -6,10 +6,10 @@
 // Nodes come in groups (nodes that every selector and model list treats alike)
 // and stand, within a group, on one of several shelves (how many whole GPUs are
 // free). Each node has a room: a row of amounts, of which a request needs a
-// minimum, and of bit sets, of which a request needs one bit. Per shelf, blocks
-// of 64 nodes carry the component-wise maximum of their rooms, and blocks of 64
-// blocks again, so that a search skips what cannot fit. All of it is a function
-// of the rooms and shelves alone: whatever is undone leaves no trace.
+// minimum, or as much as can be had. Per shelf, blocks of 64 nodes carry the
+// component-wise maximum of their rooms, and blocks of 64 blocks again, so that a
+// search skips what cannot fit or is not better. All of it is a function of the
+// rooms and shelves alone: whatever is undone leaves no trace.
 //
 // Cost of a search: a few block reads where room is left, whatever the size of
 // the cluster; at worst (many nodes each short of a different resource, so that
@@ -19,6 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+
 namespace tessera {
 
 class NodeIndex {
@@ -27,25 +29,21 @@ class NodeIndex {
   // A need that every amount satisfies, whatever its sign.
   static constexpr int64_t kNoNeed = INT64_MIN;
 
-  // What a search asks of a node's room.
-  struct Need {
-    std::span<const int64_t> amounts;  // num_amounts; kNoNeed where nothing is asked
-    int bit_word = -1;                 // which bit set must ...
-    uint64_t bits = 0;                 // ... share a bit with this; -1: none
-  };
+  // The smallest amounts that a search asks of a node's room; kNoNeed where it asks
+  // for nothing.
+  using Need = std::span<const int64_t>;
 
   NodeIndex() = default;
 
-  // Groups of `group_sizes[g]` nodes, `num_shelves` shelves, rooms of
-  // `num_amounts` amounts and `num_bit_words` 64-bit sets. Every node starts on
-  // shelf 0 with a room of zeros. O(total size).
-  NodeIndex(std::span<const int> group_sizes, int num_shelves, int num_amounts, int num_bit_words);
+  // Groups of `group_sizes[g]` nodes, `num_shelves` shelves, rooms of `num_amounts`
+  // amounts. Every node starts on shelf 0 with a room of zeros. O(total size).
+  NodeIndex(std::span<const int> group_sizes, int num_shelves, int num_amounts);
 
   int num_shelves() const { return num_shelves_; }
 
-  // The room of the node at `slot` of `group`: amounts, then bit sets.
+  // The room of the node at `slot` of `group`.
   std::span<const int64_t> room(int group, int slot) const {
-    return std::span(rooms_).subspan(row(group, slot), static_cast<size_t>(stride_));
+    return std::span(rooms_).subspan(row(group, slot), static_cast<size_t>(num_amounts_));
   }
   int shelf(int group, int slot) const {
     return shelves_[static_cast<size_t>(groups_[static_cast<size_t>(group)].first_node + slot)];
@@ -60,7 +58,23 @@ class NodeIndex {
 
   // The lowest slot in [begin, end) of `group` that stands on `shelf` and has
   // the room, or `kNone`.
-  int FindFirst(int group, int shelf, int begin, int end, const Need& need) const;
+  int FindFirst(int group, int shelf, int begin, int end, Need need) const;
+
+  // What a node is worth; INT64_MIN: it does not serve.
+  using Value = absl::FunctionRef<int64_t(int slot)>;
+
+  // A slot, and its value.
+  struct Best {
+    int slot = kNone;
+    int64_t value = INT64_MIN;
+  };
+
+  // The slot of the highest value among those in [begin, end) of `group` that stand on
+  // `shelf`, have the room, and are worth more than `above`. Ties: the lowest
+  // slot. `column` of the room bounds the value from above: the better the bound, the
+  // fewer nodes are asked for theirs; with an exact one, a few blocks are read.
+  Best FindBest(int group, int shelf, int begin, int end, Need need, int column, int64_t above,
+                Value value) const;
 
   // Bytes held, for reports.
   size_t MemoryBytes() const;
@@ -81,7 +95,7 @@ class NodeIndex {
 
   size_t row(int group, int slot) const {
     return static_cast<size_t>(groups_[static_cast<size_t>(group)].first_node + slot) *
-           static_cast<size_t>(stride_);
+           static_cast<size_t>(num_amounts_);
   }
   size_t block_at(const Group& g, int shelf, int block) const {
     return static_cast<size_t>(g.first_block + shelf * g.num_blocks + block);
@@ -89,24 +103,34 @@ class NodeIndex {
   size_t super_at(const Group& g, int shelf, int super) const {
     return static_cast<size_t>(g.first_super + shelf * g.num_supers + super);
   }
-  bool Covers(const int64_t* room, const Need& need) const;
+  bool Covers(const int64_t* room, Need need) const;
   bool Merge(int64_t* into, const int64_t* room) const;
+  // The nodes of a block on `shelf`, and the blocks of a super block that have any,
+  // that lie in [begin, end).
+  uint64_t NodesIn(const Group& g, int shelf, int block, int begin, int end) const;
+  uint64_t BlocksIn(const Group& g, int shelf, int super, int begin, int end) const;
+  // The bit of `rows` whose row, counted from `first` in `maxima`, has most in `column`
+  // among those that cover `need`: more than `above`, or as much in one of the first
+  // `rows_before`; or none.
+  int MostOf(uint64_t rows, const int64_t* first, Need need, int column, int64_t above,
+             int rows_before) const;
   void RefreshBlock(const Group& g, int shelf, int block);
   void RefreshSuper(const Group& g, int shelf, int super);
   void Raise(const Group& g, int shelf, int block, const int64_t* room);
-  int FindInBlock(const Group& g, int shelf, int block, int begin, int end, const Need& need) const;
+  int FindInBlock(const Group& g, int shelf, int block, int begin, int end, Need need) const;
+  void BestInBlock(const Group& g, int block, uint64_t nodes, Need need, int column, Value value,
+                   Best& best) const;
 
   int num_shelves_ = 0;
   int num_amounts_ = 0;
-  int stride_ = 0;
   std::vector<Group> groups_;
-  std::vector<int64_t> rooms_;      // [node][stride]
+  std::vector<int64_t> rooms_;      // [node][amount]
   std::vector<int16_t> shelves_;    // [node]
   std::vector<int> counts_;         // [group][shelf]
   std::vector<uint64_t> members_;   // [block row]: nodes on the shelf
-  std::vector<int64_t> block_max_;  // [block row][stride]
+  std::vector<int64_t> block_max_;  // [block row][amount]
   std::vector<uint64_t> occupied_;  // [super row]: blocks with members
-  std::vector<int64_t> super_max_;  // [super row][stride]
+  std::vector<int64_t> super_max_;  // [super row][amount]
 };
 
 }  // namespace tessera

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/ids.h"
 #include "tessera/cluster/snapshot.h"
 #include "tessera/state/node_index.h"
+#include "tessera/state/slice_policy.h"
 
 namespace tessera {
 
@@ -35,8 +37,9 @@ struct NodeSignature {
 // The immutable part of every `ClusterState` of one snapshot.
 class StateTables {
  public:
-  // O(nodes * log + classes * signatures).
-  explicit StateTables(Snapshot snapshot);
+  // O(nodes * log + classes * signatures), and a table for each GPU model on which
+  // slices are asked for (`SliceCostTable`).
+  explicit StateTables(Snapshot snapshot, const SlicePolicy& slices = {});
 
   const Snapshot& snapshot() const { return snapshot_; }
 
@@ -62,14 +65,29 @@ class StateTables {
   int num_gpus() const { return first_gpu_.back(); }
   int max_gpus_per_node() const { return max_gpus_per_node_; }
 
-  // The resources that nodes hold, as indices of a `ResourceVector`; amounts in
-  // the node index are in this order, followed by the best partial GPU share.
+  // The resources that nodes hold, as indices of a `ResourceVector`. The amounts of
+  // a node in the index are those in this order, then the best partial GPU share,
+  // then for each kind of slice asked for how well the node can serve it.
   std::span<const int> node_resources() const { return node_resources_; }
-  // What class `c` needs of them; `NodeIndex::kNoNeed` where it asks nothing.
-  // One entry more than `node_resources()`, for the share, left at kNoNeed.
+  size_t share_column() const { return node_resources_.size(); }
+  size_t num_columns() const { return share_column() + 1 + asks_.size(); }
+  // Where class `c`, which asks for a slice, finds its own.
+  size_t slice_column(RequestClassId c) const {
+    return share_column() + 1 + static_cast<size_t>(ask_of_[static_cast<size_t>(c.value())]);
+  }
+  // What class `c` needs of the columns; `NodeIndex::kNoNeed` where it asks nothing, and
+  // for the share and slices.
   std::span<const int64_t> need(RequestClassId c) const {
-    const size_t width = node_resources_.size() + 1;
-    return std::span(needs_).subspan(static_cast<size_t>(c.value()) * width, width);
+    return std::span(needs_).subspan(static_cast<size_t>(c.value()) * num_columns(), num_columns());
+  }
+
+  // The different answers of the GPU models to requests for slices, by slice column:
+  // `ModelFit`s by ModelId.
+  std::span<const std::vector<ModelFit>> slice_asks() const { return asks_; }
+  // None where no slice can be had, or none is asked for.
+  const SliceCostTable* slice_costs(ModelId m) const {
+    const std::optional<SliceCostTable>& costs = slice_costs_[static_cast<size_t>(m.value())];
+    return costs ? &*costs : nullptr;
   }
 
   // Pods of a set that have succeeded, and those that can never be placed in this
@@ -84,6 +102,8 @@ class StateTables {
   void SignNodes();
   void JudgeClasses();
   void CountEnded();
+  void CollectAsks();
+  void CostSlices(const SlicePolicy& policy);
 
   Snapshot snapshot_;
   std::vector<NodeSignature> signatures_;
@@ -95,6 +115,9 @@ class StateTables {
   int max_gpus_per_node_ = 0;
   std::vector<int> node_resources_;
   std::vector<int64_t> needs_;
+  std::vector<std::vector<ModelFit>> asks_;
+  std::vector<int> ask_of_;  // by class; -1: no slice
+  std::vector<std::optional<SliceCostTable>> slice_costs_;
   std::vector<int32_t> succeeded_;
   std::vector<int32_t> ended_;
   bool tracks_tenants_ = false;
