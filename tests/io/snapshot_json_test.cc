@@ -151,8 +151,7 @@ TEST(SnapshotJsonTest, GpuRequests) {
   EXPECT_EQ(ParseRequest(R"("mig": ["2g.10gb", "1g.5gb"])").gpu,
             GpuRequest::Profiles({"2g.10gb", "1g.5gb"}));
   EXPECT_TRUE(ParseRequest(R"("mig": "1g.5gb", "allow_larger": true)").gpu.allow_larger);
-  EXPECT_TRUE(
-      ParseRequest(R"("slice": {"memory": 1}, "allow_larger": true)").gpu.allow_larger);
+  EXPECT_TRUE(ParseRequest(R"("slice": {"memory": 1}, "allow_larger": true)").gpu.allow_larger);
   EXPECT_EQ(ParseRequest(R"("gpu": "2")").gpu, GpuRequest::Whole(2));
   EXPECT_EQ(ParseRequest(R"("gpu_fraction": 0.5)").gpu, GpuRequest::Fraction(3500));
   EXPECT_EQ(ParseRequest(R"("gpu_fraction": 1, "gpu_devices": 4)").gpu,
