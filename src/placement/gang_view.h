@@ -17,10 +17,13 @@ class GangView {
  public:
   GangView(const ClusterState& state, WorkloadId w)
       : state_(state),
+        workload_(w),
         snapshot_(state.snapshot()),
         gang_(snapshot_.gang(w)),
         info_(snapshot_.info(w)) {}
 
+  WorkloadId workload() const { return workload_; }
+  int size() const { return static_cast<int>(gang_.size()); }
   const GangNode& at(int g) const { return gang_[static_cast<size_t>(g)]; }
   PodSetId set_id(int g) const { return PodSetId(info_.first_pod_set + at(g).pod_set); }
   const PodSetInfo& set(int g) const { return snapshot_.pod_set(set_id(g)); }
@@ -44,6 +47,7 @@ class GangView {
 
  private:
   const ClusterState& state_;
+  const WorkloadId workload_;
   const Snapshot& snapshot_;
   const std::span<const GangNode> gang_;
   const WorkloadInfo& info_;

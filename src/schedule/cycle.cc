@@ -49,11 +49,10 @@ class LedgerAccount : public Account {
   std::optional<QuotaRefusal> refusal_;
 };
 
-// A state, and the request classes of which it is known to take not one pod
-// more. A cycle only fills states, so what is hopeless stays so.
+// A state, and what searches found out about it: a cycle only fills states.
 struct Room {
   ClusterState state;
-  std::vector<bool> hopeless;
+  SearchMemory memory;
 };
 
 class Cycle {
@@ -73,10 +72,9 @@ class Cycle {
         jobs_(static_cast<size_t>(snapshot.queues().size()), JobQueue(ServedLater{before})),
         attempts_(static_cast<size_t>(snapshot.num_workloads())),
         is_reserved_(attempts_.size()) {
-    now_.hopeless.resize(static_cast<size_t>(snapshot.num_request_classes()));
     if (!snapshot.releasing().empty()) {
       const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
-      later_ = Room{ClusterState(tables_, initial), now_.hopeless};
+      later_ = Room{ClusterState(tables_, initial), {}};
     }
     for (int c = 0; c < snapshot.num_request_classes(); ++c) {
       expected_.push_back(ExpectedCharge(snapshot, RequestClassId(c), rules.usage.mig_charge));
@@ -268,57 +266,26 @@ class Cycle {
   std::pair<Room*, GangPlacement> SearchRooms(WorkloadId w, bool whole, Account& account) {
     // What joins a gang that waits for its place waits, too.
     const bool now_allowed = !is_reserved_[static_cast<size_t>(w.value())];
-    std::vector<std::pair<Room*, PodFinder>> rooms;
+    std::vector<std::pair<Room*, bool>> rooms;
     if (later_ && rules_.await_shared_gpu) {
-      if (now_allowed) rooms.emplace_back(&now_, FindOnSharedGpu);
-      rooms.emplace_back(&*later_, FindOnSharedGpu);
+      if (now_allowed) rooms.emplace_back(&now_, true);
+      rooms.emplace_back(&*later_, true);
     }
-    if (now_allowed) rooms.emplace_back(&now_, find_);
-    if (later_) rooms.emplace_back(&*later_, find_);
+    if (now_allowed) rooms.emplace_back(&now_, false);
+    if (later_) rooms.emplace_back(&*later_, false);
     GangPlacement found{SearchOutcome::kAwaitsItsPlace, {}, PodSetId()};
-    for (const auto& [room, find] : rooms) {
-      found = Search(*room, find, w, whole, account);
+    for (const auto& [room, on_shared_gpu] : rooms) {
+      const GangOptions options{.account = &account,
+                                .budget = rules_.gang_budget,
+                                .exact_budget = rules_.exact_budget,
+                                .finder_withholds = on_shared_gpu,
+                                .memory = &room->memory};
+      const PodFinder find = on_shared_gpu ? PodFinder(FindOnSharedGpu) : find_;
+      found = whole ? GrowGang(room->state, w, find, options)
+                    : PlaceGang(room->state, w, find, options);
       if (found.placed()) return {room, found};
     }
     return {&now_, found};
-  }
-
-  GangPlacement Search(Room& room, PodFinder find, WorkloadId w, bool whole, Account& account) {
-    const PodSetId hopeless = whole ? PodSetId() : FindHopeless(room, w, 0);
-    if (hopeless.valid()) return {SearchOutcome::kNoRoom, {}, hopeless};
-    const GangOptions options{&account, rules_.gang_budget};
-    GangPlacement found =
-        whole ? GrowGang(room.state, w, find, options) : PlaceGang(room.state, w, find, options);
-    if (found.outcome == SearchOutcome::kNoRoom) NoteHopeless(room, found.stuck_at);
-    return found;
-  }
-
-  // A pod set that the minimum of `w` cannot do without and that is hopeless.
-  PodSetId FindHopeless(const Room& room, WorkloadId w, int g) const {
-    const std::span<const GangNode> gang = snapshot_.gang(w);
-    const GangNode& node = gang[static_cast<size_t>(g)];
-    if (node.is_pod_set()) {
-      const PodSetId s(snapshot_.info(w).first_pod_set + node.pod_set);
-      const RequestClassId c = snapshot_.pod_set(s).request_class;
-      const bool hopeless = room.hopeless[static_cast<size_t>(c.value())];
-      return hopeless && Lacking(s) > 0 ? s : PodSetId();
-    }
-    PodSetId found;
-    int independent = 0;
-    for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
-      if (gang[static_cast<size_t>(c)].after >= 0) continue;
-      ++independent;
-      if (!found.valid()) found = FindHopeless(room, w, c);
-    }
-    return independent == node.min_children ? found : PodSetId();
-  }
-
-  // Remembers a request that no node takes, where the request alone decides.
-  void NoteHopeless(Room& room, PodSetId s) {
-    const PodSetInfo& set = snapshot_.pod_set(s);
-    if (tables_->tracks_tenants() || set.max_per_node > 0) return;
-    if (find_(room.state, {s, {0, snapshot_.num_nodes()}, 0})) return;
-    room.hopeless[static_cast<size_t>(set.request_class.value())] = true;
   }
 
   // Writes what was placed into the plan, and repeats it in the other state.

@@ -1,0 +1,313 @@
+#include "src/placement/device_packing.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+#include "absl/container/flat_hash_set.h"
+
+namespace tessera {
+namespace {
+
+// A device, and which GPU it is.
+struct Slot {
+  Device device;
+  int gpu = 0;
+};
+
+bool Before(const Slot& a, const Slot& b) { return a.device < b.device; }
+
+// One pod to be given devices.
+struct Item {
+  DeviceNeed need;
+  size_t demand = 0;
+  size_t index = 0;  // of the pod within its demand
+};
+
+class Packing {
+ public:
+  Packing(const MigTables* mig, int64_t& budget, std::vector<std::vector<DeviceChoice>>* choices,
+          const ClusterState* state, NodeId n)
+      : mig_(mig), budget_(budget), choices_(choices), state_(state), node_(n) {}
+
+  Verdict Run(const DevicePool& pool, std::span<const DeviceDemand> demands) {
+    std::vector<Slot> slots;
+    for (size_t i = 0; i < pool.devices.size(); ++i) {
+      slots.push_back({pool.devices[i], pool.gpus[i]});
+    }
+    Collect(pool, demands);
+    const bool fits = Place(0, slots);
+    if (fits) TakeWholes(slots);
+    return fits ? Verdict::kYes : undecided_ ? Verdict::kUndecided : Verdict::kNo;
+  }
+
+ private:
+  void Choose(const Item& item, uint64_t gpus, int start) {
+    if (choices_ != nullptr) (*choices_)[item.demand][item.index] = {gpus, start};
+  }
+
+  // Lists what has to be searched for: slices that no static instance serves, the
+  // larger first, then fractions. Static instances serve one profile only, so
+  // that using them first loses nothing.
+  void Collect(const DevicePool& pool, std::span<const DeviceDemand> demands) {
+    if (choices_ != nullptr) choices_->assign(demands.size(), {});
+    std::vector<bool> used(pool.idle.size());
+    for (size_t d = 0; d < demands.size(); ++d) {
+      const DeviceNeed& need = demands[d].need;
+      if (choices_ != nullptr) (*choices_)[d].resize(static_cast<size_t>(demands[d].count));
+      for (int i = 0; i < demands[d].count; ++i) {
+        const Item item{need, d, static_cast<size_t>(i)};
+        if (need.kind == DeviceNeed::kWhole) {
+          wholes_ += need.devices;
+          whole_items_.push_back(item);
+        }
+        if (need.kind == DeviceNeed::kShare) items_.push_back(item);
+        if (need.kind == DeviceNeed::kSlice && !TakeIdle(pool, item, used)) items_.push_back(item);
+      }
+    }
+    std::ranges::stable_sort(items_, [this](const Item& a, const Item& b) {
+      return std::tuple(a.need.kind != DeviceNeed::kSlice, -SizeOf(a.need), a.need.profile,
+                        -a.need.devices, -a.need.share) <
+             std::tuple(b.need.kind != DeviceNeed::kSlice, -SizeOf(b.need), b.need.profile,
+                        -b.need.devices, -b.need.share);
+    });
+  }
+
+  bool TakeIdle(const DevicePool& pool, const Item& item, std::vector<bool>& used) {
+    for (size_t i = 0; i < pool.idle.size(); ++i) {
+      if (used[i] || pool.idle[i].profile != item.need.profile) continue;
+      used[i] = true;
+      Choose(item, uint64_t{1} << pool.idle_gpus[i], pool.idle[i].start);
+      return true;
+    }
+    return false;
+  }
+
+  int SizeOf(const DeviceNeed& need) const {
+    if (need.kind != DeviceNeed::kSlice) return 0;
+    return mig_->model().profiles[static_cast<size_t>(need.profile)].size;
+  }
+
+  void TakeWholes(const std::vector<Slot>&) {
+    // `free_left_` holds what the search left free, in order.
+    size_t next = 0;
+    for (const Item& item : whole_items_) {
+      uint64_t gpus = 0;
+      for (int i = 0; i < item.need.devices; ++i) gpus |= uint64_t{1} << free_left_[next++];
+      Choose(item, gpus, 0);
+    }
+  }
+
+  // Whether items from `i` on cannot fit by what is left alone.
+  bool Hopeless(size_t i, const std::vector<Slot>& slots) const {
+    int free = 0;
+    for (const Slot& slot : slots) free += slot.device.free ? 1 : 0;
+    if (free < wholes_) return true;
+    while (i < items_.size()) {
+      const DeviceNeed& need = items_[i].need;
+      int64_t pods = 0;
+      for (; i < items_.size() && items_[i].need == need; ++i) ++pods;
+      int64_t fits = 0;
+      for (const Slot& slot : slots) {
+        const Device& d = slot.device;
+        if (need.kind == DeviceNeed::kSlice) {
+          if (d.carvable) fits += mig_->Capacity(d.key, need.profile);
+        } else {
+          // A pod takes each device once.
+          fits += std::min<int64_t>(d.room / need.share, pods);
+        }
+      }
+      if (fits < pods * std::max(need.devices, 1)) return true;
+    }
+    return false;
+  }
+
+  std::string KeyOf(size_t i, const std::vector<Slot>& slots) const {
+    std::string key(reinterpret_cast<const char*>(&i), sizeof(i));
+    for (const Slot& slot : slots) {
+      const Device& d = slot.device;
+      const uint64_t code = (uint64_t{d.free} << 63) | (uint64_t{d.carvable} << 62) |
+                            (static_cast<uint64_t>(d.room) << 32) |
+                            (uint64_t{d.key.engines} << 16) | d.key.mask;
+      key.append(reinterpret_cast<const char*>(&code), sizeof(code));
+    }
+    return key;
+  }
+
+  bool Place(size_t i, const std::vector<Slot>& slots) {
+    if (--budget_ < 0) {
+      undecided_ = true;
+      return false;
+    }
+    if (Hopeless(i, slots)) return false;
+    if (i == items_.size()) {
+      for (const Slot& slot : slots) {
+        if (slot.device.free) free_left_.push_back(slot.gpu);
+      }
+      return true;
+    }
+    std::string key = KeyOf(i, slots);
+    if (failed_.contains(key)) return false;
+    const bool found = items_[i].need.kind == DeviceNeed::kSlice ? PlaceSlice(i, slots)
+                                                                 : PlaceShares(i, 0, 0, slots);
+    if (!found && !undecided_) failed_.insert(std::move(key));
+    return found;
+  }
+
+  // Starts for an instance on a device, idle instances of its profile first, then
+  // the place that costs others least.
+  std::vector<int> StartsOn(const Slot& slot, int profile) const {
+    std::vector<std::tuple<bool, int, int>> order;
+    for (uint32_t s = mig_->LegalStarts(slot.device.key, profile); s != 0; s &= s - 1) {
+      const int start = std::countr_zero(s);
+      const bool exists = state_ != nullptr &&
+                          state_->instances(node_, slot.gpu)[static_cast<size_t>(start)] == profile;
+      order.emplace_back(!exists, mig_->Loss(slot.device.key, profile, start), start);
+    }
+    std::ranges::sort(order);
+    std::vector<int> starts;
+    for (const auto& entry : order) starts.push_back(std::get<2>(entry));
+    return starts;
+  }
+
+  // Devices are sorted, opened ones before free ones; of equal ones the first is tried.
+  bool PlaceSlice(size_t i, const std::vector<Slot>& slots) {
+    const int profile = items_[i].need.profile;
+    for (size_t s = 0; s < slots.size(); ++s) {
+      const Slot& slot = slots[s];
+      if (!slot.device.carvable || (s > 0 && slot.device == slots[s - 1].device)) continue;
+      std::vector<LayoutKey> tried;
+      for (int start : StartsOn(slot, profile)) {
+        const LayoutKey key = mig_->Add(slot.device.key, profile, start);
+        if (std::ranges::find(tried, key) != tried.end()) continue;
+        tried.push_back(key);
+        std::vector<Slot> after = slots;
+        after[s].device = {.free = false, .carvable = true, .room = 0, .key = key};
+        std::ranges::stable_sort(after, Before);
+        if (!Place(i + 1, after)) continue;
+        Choose(items_[i], uint64_t{1} << slot.gpu, start);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Gives item `i`, which has `gpus` already, its remaining devices from `from` on.
+  bool PlaceShares(size_t i, size_t from, uint64_t gpus, const std::vector<Slot>& slots) {
+    const DeviceNeed& need = items_[i].need;
+    if (std::popcount(gpus) == need.devices) {
+      std::vector<Slot> after = slots;
+      std::ranges::stable_sort(after, Before);
+      if (!Place(i + 1, after)) return false;
+      Choose(items_[i], gpus, 0);
+      return true;
+    }
+    for (size_t s = from; s < slots.size(); ++s) {
+      const Device& d = slots[s].device;
+      // Of equal devices the first not yet taken stands for all.
+      const bool repeats = s > from && d == slots[s - 1].device;
+      if (d.room < need.share || repeats) continue;
+      std::vector<Slot> after = slots;
+      after[s].device = {.free = false, .carvable = false, .room = d.room - need.share, .key = {}};
+      if (PlaceShares(i, s + 1, gpus | uint64_t{1} << slots[s].gpu, after)) return true;
+    }
+    return false;
+  }
+
+  const MigTables* const mig_;
+  int64_t& budget_;
+  std::vector<std::vector<DeviceChoice>>* const choices_;
+  const ClusterState* const state_;
+  const NodeId node_;
+  int wholes_ = 0;
+  std::vector<Item> items_;
+  std::vector<Item> whole_items_;
+  std::vector<int> free_left_;
+  bool undecided_ = false;
+  absl::flat_hash_set<std::string> failed_;  // (item, devices left)
+};
+
+}  // namespace
+
+bool DevicePool::SameAs(const DevicePool& other) const {
+  return devices == other.devices &&
+         std::ranges::equal(idle, other.idle, {}, &Instance::profile, &Instance::profile);
+}
+
+DevicePool PoolOf(const ClusterState& state, NodeId n, int tenant, Isolation isolation) {
+  DevicePool pool;
+  const bool tracks = state.tables().tracks_tenants();
+  std::vector<Slot> slots;
+  std::vector<std::pair<Instance, int>> idle;
+  for (int g = 0; g < state.tables().num_gpus(n); ++g) {
+    const GpuState& gpu = state.gpu(n, g);
+    const int at = state.tables().first_gpu(n) + g;
+    const auto accepts = [&](bool as_fraction) {
+      return !tracks || state.tenancy().GpuAccepts(at, tenant, isolation, as_fraction);
+    };
+    if (!accepts(false)) continue;
+    Device d;
+    d.free = gpu.is_free();
+    if (accepts(true)) {
+      d.room = static_cast<int32_t>(d.free ? kGpuUnitsPerDevice : gpu.partial_share());
+    }
+    d.carvable = gpu.mig == MigMode::kDynamic && gpu.serves_slices();
+    if (d.carvable) d.key = gpu.busy;
+    if (d.free || d.room > 0 || d.carvable) slots.push_back({d, g});
+    if (gpu.mig != MigMode::kStatic || !gpu.serves_slices()) continue;
+    for (uint32_t s = gpu.exist_starts & ~gpu.busy_starts; s != 0; s &= s - 1) {
+      const int start = std::countr_zero(s);
+      idle.push_back({{state.instances(n, g)[static_cast<size_t>(start)], start}, g});
+    }
+  }
+  std::ranges::stable_sort(slots, Before);
+  std::ranges::stable_sort(
+      idle, [](const auto& a, const auto& b) { return a.first.profile < b.first.profile; });
+  for (const Slot& slot : slots) {
+    pool.devices.push_back(slot.device);
+    pool.gpus.push_back(slot.gpu);
+  }
+  for (const auto& [instance, g] : idle) {
+    pool.idle.push_back(instance);
+    pool.idle_gpus.push_back(g);
+  }
+  return pool;
+}
+
+DeviceNeed NeedOn(const RequestClass& request, ModelId model) {
+  const GpuRequest& gpu = request.gpu;
+  DeviceNeed need;
+  if (gpu.kind == GpuRequestKind::kNone || !model.valid()) return need;
+  const ModelFit& fit = request.models[static_cast<size_t>(model.value())];
+  need.kind = DeviceNeed::kWhole;
+  need.devices = gpu.is_slice() ? 1 : gpu.devices;
+  if (gpu.is_shared()) {
+    need.kind = DeviceNeed::kShare;
+    need.share = static_cast<int32_t>(fit.share);
+  }
+  if (gpu.is_slice()) {
+    need.kind = DeviceNeed::kSlice;
+    need.profile = fit.profile;
+  }
+  return need;
+}
+
+PodPlacement ExamplePlacement(NodeId n, const DeviceNeed& need) {
+  PodPlacement place;
+  place.node = n;
+  if (need.devices > 0) place.gpus = ~uint64_t{0} >> (64 - need.devices);
+  place.share = need.share;
+  place.profile = static_cast<int16_t>(need.profile);
+  return place;
+}
+
+Verdict PackDevices(const DevicePool& pool, const MigTables* mig,
+                    std::span<const DeviceDemand> demands, int64_t& budget,
+                    std::vector<std::vector<DeviceChoice>>* choices, const ClusterState* state,
+                    NodeId n) {
+  return Packing(mig, budget, choices, state, n).Run(pool, demands);
+}
+
+}  // namespace tessera

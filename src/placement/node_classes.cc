@@ -1,0 +1,257 @@
+#include "src/placement/node_classes.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+namespace tessera {
+namespace {
+
+size_t At(int i) { return static_cast<size_t>(i); }
+
+template <typename T>
+void Append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+}  // namespace
+
+NodeClasses::NodeClasses(const ClusterState& state, const GangView& view,
+                         std::span<const int> leaves, NodeRange range, int64_t& budget)
+    : state_(state),
+      snapshot_(state.snapshot()),
+      workload_(view.workload()),
+      range_(range),
+      budget_(budget),
+      type_of_(At(view.size()), kNone),
+      class_of_(At(range.size()), kNone) {
+  for (int g : leaves) AddType(view, g);
+  CountOwnPods();
+  ClassifyAll();
+}
+
+void NodeClasses::AddType(const GangView& view, int g) {
+  const PodSetInfo& set = view.set(g);
+  const int wanted = state_.placeable(view.set_id(g));
+  for (size_t t = 0; t < types_.size(); ++t) {
+    if (set.max_per_node > 0 || types_[t].max_per_node > 0) continue;
+    if (types_[t].request_class != set.request_class) continue;
+    types_[t].wanted += wanted;
+    type_of_[At(g)] = static_cast<int>(t);
+    return;
+  }
+  type_of_[At(g)] = static_cast<int>(types_.size());
+  types_.push_back({view.set_id(g), set.request_class, set.max_per_node, wanted});
+}
+
+// Pods that are leaving count as long as they are there.
+void NodeClasses::CountOwnPods() {
+  for (size_t t = 0; t < types_.size(); ++t) {
+    if (types_[t].max_per_node == 0) continue;
+    const auto count = [this, t](PodId p) {
+      const NodeId n = state_.placement(p).node;
+      if (n.valid()) ++own_[{static_cast<int>(t), n.value()}];
+    };
+    const PodSetInfo& set = snapshot_.pod_set(types_[t].example);
+    for (int i = 0; i < set.count; ++i) count(set.pod(i));
+    for (size_t i = 0; i < snapshot_.releasing().size(); ++i) {
+      if (snapshot_.pod_set_of(snapshot_.releasing()[i].pod) != types_[t].example) continue;
+      count(PodId(snapshot_.num_pods() + static_cast<int>(i)));
+    }
+  }
+}
+
+int64_t NodeClasses::UnitsOn(int t, ModelId model) const {
+  const DeviceNeed need = NeedOn(t, model);
+  switch (need.kind) {
+    case DeviceNeed::kNothing:
+      return 0;
+    case DeviceNeed::kWhole:
+      return int64_t{need.devices} * kGpuUnitsPerDevice;
+    case DeviceNeed::kShare:
+      return int64_t{need.devices} * need.share;
+    case DeviceNeed::kSlice:
+      break;
+  }
+  const GpuModel& gpu = snapshot_.model(model);
+  return kGpuUnitsPerDevice * gpu.profiles[At(need.profile)].size / gpu.units;
+}
+
+// Whether one pod could fit, by what the index knows: never wrong with "no".
+bool NodeClasses::MayTake(NodeId n, int t) const {
+  const RequestClassId c = types_[At(t)].request_class;
+  const std::span<const int64_t> need = state_.tables().need(c);
+  const std::span<const int64_t> room = state_.room(n);
+  for (size_t i = 0; i + 1 < need.size(); ++i) {
+    if (need[i] > room[i]) return false;
+  }
+  const RequestClass& request = snapshot_.request_class(c);
+  const GpuRequest& gpu = request.gpu;
+  if (gpu.kind == GpuRequestKind::kNone) return true;
+  if (gpu.kind == GpuRequestKind::kWhole) return state_.free_gpus(n) >= gpu.devices;
+  const ModelFit& fit = request.models[At(snapshot_.node_model(n).value())];
+  if (gpu.is_slice()) return state_.OffersSlice(n, fit.profile);
+  return state_.free_gpus(n) > 0 || room[need.size() - 1] >= fit.share;
+}
+
+void NodeClasses::ClassifyAll() {
+  const StateTables& tables = state_.tables();
+  const size_t types = types_.size();
+  const size_t signatures = tables.signatures().size();
+  std::vector<char> eligible(types * signatures);
+  for (size_t t = 0; t < types; ++t) {
+    for (int s : tables.eligible(types_[t].request_class)) eligible[t * signatures + At(s)] = 1;
+  }
+  const auto takes = std::make_unique<bool[]>(types);
+  for (int i = range_.begin; i < range_.end; ++i) {
+    const NodeId n(i);
+    const size_t signature = At(tables.signature_of(n));
+    bool any = false;
+    for (size_t t = 0; t < types; ++t) {
+      takes[t] = eligible[t * signatures + signature] != 0 && MayTake(n, static_cast<int>(t));
+      any |= takes[t];
+    }
+    if (any) Classify(n, {takes.get(), types});
+  }
+  sums_.assign(types, std::vector<int64_t>(At(range_.size()) + 1));
+  for (size_t t = 0; t < types; ++t) {
+    for (size_t i = 0; i < class_of_.size(); ++i) {
+      const int c = class_of_[i];
+      sums_[t][i + 1] = sums_[t][i] + (c == kNone ? 0 : classes_[At(c)].most[t]);
+    }
+  }
+}
+
+void NodeClasses::Classify(NodeId n, std::span<const bool> takes) {
+  const StateTables& tables = state_.tables();
+  const int tenant = snapshot_.info(workload_).tenant;
+  const Isolation isolation = snapshot_.workload(workload_).isolation;
+  if (tables.tracks_tenants() && !state_.tenancy().NodeAccepts(n.value(), tenant, isolation)) {
+    return;
+  }
+  // 1. What of the node the gang can use at all.
+  NodeClass fresh;
+  fresh.model = snapshot_.node_model(n);
+  fresh.example = n;
+  bool uses_gpus = false;
+  std::vector<int64_t> usable(tables.node_resources().size(), 0);
+  for (size_t t = 0; t < types_.size(); ++t) {
+    int limit = takes[t] ? types_[t].wanted : 0;
+    if (limit > 0 && types_[t].max_per_node > 0) {
+      const auto own = own_.find({static_cast<int>(t), n.value()});
+      const int held = own == own_.end() ? 0 : own->second;
+      limit = std::clamp(types_[t].max_per_node - held, 0, limit);
+    }
+    fresh.limits.push_back(limit);
+    if (limit == 0) continue;
+    const RequestClass& request = snapshot_.request_class(types_[t].request_class);
+    uses_gpus |= request.gpu.kind != GpuRequestKind::kNone;
+    const std::span<const int64_t> need = tables.need(types_[t].request_class);
+    for (size_t i = 0; i < usable.size(); ++i) {
+      if (need[i] == NodeIndex::kNoNeed) continue;
+      constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+      usable[i] = need[i] > (kMost - usable[i]) / limit ? kMost : usable[i] + need[i] * limit;
+    }
+  }
+  const std::span<const int64_t> room = state_.room(n);
+  for (size_t i = 0; i < usable.size(); ++i) {
+    fresh.room.push_back(std::min(std::max<int64_t>(room[i], 0), usable[i]));
+  }
+  if (uses_gpus) fresh.pool = PoolOf(state_, n, tenant, isolation);
+  // 2. The class that is equal in all of it.
+  std::string key;
+  Append(key, fresh.model.value());
+  for (int limit : fresh.limits) Append(key, limit);
+  for (int64_t amount : fresh.room) Append(key, amount);
+  for (const Device& d : fresh.pool.devices) {
+    Append(key, d.free);
+    Append(key, d.carvable);
+    Append(key, d.room);
+    Append(key, d.key.mask);
+    Append(key, d.key.engines);
+  }
+  key += '|';
+  for (const Instance& instance : fresh.pool.idle) Append(key, instance.profile);
+  const int next = static_cast<int>(classes_.size());
+  const auto [it, inserted] = ids_.try_emplace(std::move(key), next);
+  if (inserted) {
+    classes_.push_back(std::move(fresh));
+    CountMost(classes_.back(), next);
+  }
+  class_of_[At(n.value() - range_.begin)] = it->second;
+}
+
+// By bisection: what fits, fits with a pod less.
+void NodeClasses::CountMost(NodeClass& c, int id) {
+  std::vector<int> counts(types_.size());
+  for (size_t t = 0; t < types_.size(); ++t) {
+    int low = 0, high = c.limits[t];
+    const std::span<const int64_t> need = state_.tables().need(types_[t].request_class);
+    for (size_t i = 0; i < c.room.size(); ++i) {
+      if (need[i] > 0) high = static_cast<int>(std::min<int64_t>(high, c.room[i] / need[i]));
+    }
+    while (low < high) {
+      counts[t] = low + (high - low + 1) / 2;
+      if (Fits(id, counts) == Verdict::kYes) {
+        low = counts[t];
+      } else {
+        high = counts[t] - 1;
+      }
+    }
+    counts[t] = 0;
+    c.most.push_back(low);
+  }
+}
+
+int64_t NodeClasses::MostIn(int t, NodeRange within) const {
+  const NodeRange part = Intersect(within, range_);
+  if (part.empty()) return 0;
+  const std::vector<int64_t>& sums = sums_[At(t)];
+  return sums[At(part.end - range_.begin)] - sums[At(part.begin - range_.begin)];
+}
+
+int64_t NodeClasses::MostIn(int t, NodeRange within, ModelId model) const {
+  const NodeRange part = Intersect(within, range_);
+  int64_t most = 0;
+  for (int n = part.begin; n < part.end; ++n) {
+    const int c = class_of(n);
+    if (c != kNone && at(c).model == model) most += at(c).most[At(t)];
+  }
+  return most;
+}
+
+Verdict NodeClasses::Fits(int c, std::span<const int> counts) {
+  std::string key;
+  Append(key, c);
+  for (int count : counts) Append(key, count);
+  const auto it = decided_.find(key);
+  if (it != decided_.end()) return it->second;
+  const Verdict verdict = Decide(classes_[At(c)], counts);
+  if (verdict == Verdict::kUndecided) undecided_ = true;
+  decided_.emplace(std::move(key), verdict);
+  return verdict;
+}
+
+Verdict NodeClasses::Decide(const NodeClass& c, std::span<const int> counts) {
+  std::vector<DeviceDemand> devices;
+  for (size_t t = 0; t < counts.size(); ++t) {
+    if (counts[t] > c.limits[t]) return Verdict::kNo;
+    if (counts[t] == 0) continue;
+    const DeviceNeed need = NeedOn(static_cast<int>(t), c.model);
+    if (need.kind != DeviceNeed::kNothing) devices.push_back({need, counts[t]});
+  }
+  for (size_t i = 0; i < c.room.size(); ++i) {
+    int64_t left = c.room[i];
+    for (size_t t = 0; t < counts.size(); ++t) {
+      const int64_t need = state_.tables().need(types_[t].request_class)[i];
+      if (counts[t] == 0 || need <= 0) continue;
+      if (counts[t] > left / need) return Verdict::kNo;
+      left -= counts[t] * need;
+    }
+  }
+  if (devices.empty()) return Verdict::kYes;
+  const MigTables* mig = c.model.valid() ? &snapshot_.mig(c.model) : nullptr;
+  return PackDevices(c.pool, mig, devices, budget_);
+}
+
+}  // namespace tessera
