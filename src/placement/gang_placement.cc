@@ -184,7 +184,7 @@ class GangSearch {
     const PodSetInfo& set = view_.set(leaf);
     SearchMemory* const memory = options_.memory;
     if (memory != nullptr && memory->is_hopeless(set.request_class)) return true;
-    if (find_(state_, {view_.set_id(leaf), AllNodes(), 0})) return false;
+    if (leaf != nowhere_ && find_(state_, {view_.set_id(leaf), AllNodes(), 0})) return false;
     // Remembered where the request alone decides.
     const bool alone =
         !options_.finder_withholds && !state_.tables().tracks_tenants() && set.max_per_node == 0;
@@ -320,6 +320,7 @@ class GangSearch {
       const std::optional<PodPlacement> place = find_(state_, query);
       if (!place) {
         const bool refused = query.excluded_models != 0;
+        if (!refused && placed_.empty() && range == AllNodes()) nowhere_ = g;
         return Fail(refused ? SearchOutcome::kRefused : SearchOutcome::kNoRoom, query.pod_set);
       }
       if (account_ == nullptr || account_->Charge(p, *place)) {
@@ -403,6 +404,7 @@ class GangSearch {
   bool missed_part_ = false;  // of several pods, perhaps: it found no place
   bool exactly_ = false;      // what grows is left to the second gear
   bool undecided_ = false;
+  int nowhere_ = -1;  // a leaf of which not even one pod fits
   std::vector<PodId> placed_;
   SearchOutcome failure_ = SearchOutcome::kNoRoom;
   PodSetId stuck_at_;

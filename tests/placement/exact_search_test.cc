@@ -1,0 +1,221 @@
+// Gangs that a greedy search misses, and proofs that there is no room, with the
+// arithmetic of each.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tessera/placement/gang_placement.h"
+#include "tests/placement/brute_force.h"
+#include "tests/support/snapshot_builder_for_tests.h"
+
+namespace tessera {
+namespace {
+
+class ExactSearchTest : public testing::Test {
+ protected:
+  void Build() {
+    snapshot_.emplace(CreateOrDie(spec_));
+    state_.emplace(std::make_shared<const StateTables>(*snapshot_), InitialPods());
+    gang_ = *snapshot_->FindWorkload("gang");
+  }
+  void Gang(std::vector<PodSet> sets) {
+    spec_.workloads.push_back(MakeWorkload("gang", "", std::move(sets)));
+  }
+  // The greedy search fails, and the exact one ends as `outcome`.
+  GangPlacement AfterGreedyFailed(SearchOutcome outcome, Account* account = nullptr) {
+    GangOptions options{.account = account, .exact_budget = 0};
+    const GangPlacement greedy = PlaceGang(*state_, gang_, FindPacked, options);
+    EXPECT_FALSE(greedy.placed());
+    EXPECT_FALSE(greedy.proven);
+    options.exact_budget = 10000;
+    GangPlacement found = PlaceGang(*state_, gang_, FindPacked, options);
+    EXPECT_EQ(found.outcome, outcome);
+    EXPECT_EQ(found.proven, !found.placed());
+    return found;
+  }
+  std::string StuckAt(const GangPlacement& result) const {
+    return result.stuck_at.valid() ? snapshot_->pod_set_spec(result.stuck_at).name : "";
+  }
+
+  SnapshotSpec spec_;
+  std::optional<Snapshot> snapshot_;
+  std::optional<ClusterState> state_;
+  WorkloadId gang_;
+};
+
+PodSet WithCpu(PodSet set, int64_t cores) {
+  set.request.cpu = Cores(cores);
+  return set;
+}
+
+TEST_F(ExactSearchTest, EachNodeTakesOneOfEach) {
+  // Two nodes of 8 GPUs, 64 cores. Packing puts both 4-GPU pods on one node, and the
+  // 3-GPU pods with 60 cores then find one node only: 4 + 4 | 3. But 4 + 3 | 4 + 3 fits.
+  spec_.nodes = {MakeNode("n1", 8), MakeNode("n2", 8)};
+  Gang({WithCpu(MakePodSet("four", 2, WholeGpus(4)), 4),
+        WithCpu(MakePodSet("three", 2, WholeGpus(3)), 60)});
+  Build();
+  EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 4u);
+}
+
+TEST_F(ExactSearchTest, FractionsArePackedExactly) {
+  // 0.4 + 0.6 on each GPU. The order of the gang puts 0.4 + 0.4 on one: 0.2 are left.
+  const int64_t tenth = kGpuUnitsPerDevice / 10;
+  spec_.nodes = {MakeNode("n1", 2)};
+  Gang({MakePodSet("a", 2, Fraction(4 * tenth)), MakePodSet("b", 2, Fraction(6 * tenth))});
+  Build();
+  AfterGreedyFailed(SearchOutcome::kPlaced);
+  EXPECT_EQ(state_->gpu(NodeId(0), 0).share, kGpuUnitsPerDevice);
+  EXPECT_EQ(state_->gpu(NodeId(0), 1).share, kGpuUnitsPerDevice);
+}
+
+TEST_F(ExactSearchTest, PodsOfSeveralFractionsTakeDistinctDevices) {
+  // Three GPUs, one of them 1/2 taken, and three pods of 1/2 on two devices each: 6
+  // halves, 5 free. Two pods take 4 of them.
+  const int64_t half = kGpuUnitsPerDevice / 2;
+  spec_.nodes = {MakeNode("n1", 3)};
+  spec_.workloads = {MakeWorkload("old", "", {MakePodSet("s", 1, Fraction(half))})};
+  spec_.workloads[0].pods = {MakePod("s", 0, "n1", OnShare(0, half))};
+  Gang({MakePodSet("pairs", 3, WithGpu(GpuRequest::Fraction(half, 2)))});
+  Build();
+  AfterGreedyFailed(SearchOutcome::kNoRoom);
+}
+
+TEST_F(ExactSearchTest, TheSecondRackTakesWhatTheFirstWouldOnlyHalf) {
+  // Rack a has 4 + 2 GPUs, rack b 4. The pod alone goes to the lowest node of 4, in a;
+  // then no rack has the 4 + 2 that the group needs.
+  spec_.levels = {"rack"};
+  for (const auto& [name, gpus] : {std::pair("a1", 4), std::pair("a2", 2), std::pair("b1", 4)}) {
+    Node node = MakeNode(name, gpus);
+    node.topology["rack"] = std::string(1, name[0]);
+    spec_.nodes.push_back(std::move(node));
+  }
+  Gang({MakePodSet("alone", 1, WholeGpus(4))});
+  PodGroup group =
+      MakeGroup("pair", {MakePodSet("x", 1, WholeGpus(4)), MakePodSet("y", 1, WholeGpus(2))});
+  group.topology.required = "rack";
+  spec_.workloads[0].gang.groups = {group};
+  Build();
+  const GangPlacement found = AfterGreedyFailed(SearchOutcome::kPlaced);
+  EXPECT_EQ(found.pods.size(), 3u);
+}
+
+TEST_F(ExactSearchTest, AnOptionalGroupIsFoundByAnyChoiceOfChildren) {
+  // Two of three: "big" fits alone but leaves room for none of the others.
+  spec_.nodes = {MakeNode("n1", 4)};
+  Gang({MakePodSet("big", 1, WholeGpus(4)), MakePodSet("one", 2, WholeGpus(1)),
+        MakePodSet("two", 1, WholeGpus(2))});
+  spec_.workloads[0].gang.min_groups = 2;
+  Build();
+  const GangPlacement found = AfterGreedyFailed(SearchOutcome::kPlaced);
+  EXPECT_EQ(found.pods.size(), 3u);
+}
+
+TEST_F(ExactSearchTest, StaticInstancesServeWhatNothingElseCan) {
+  // The 1g pod could take the static 1g or carve; only carving is open to the 3g pods.
+  spec_.nodes = {MakeNode("n1")};
+  spec_.nodes[0].gpu_model = "H100-80GB";
+  spec_.nodes[0].gpus = {MakeMigGpu(MigMode::kStatic, {{"1g.10gb", 0}}),
+                         MakeMigGpu(MigMode::kDynamic)};
+  Gang({MakePodSet("large", 2, SliceOfProfile("3g.40gb")),
+        MakePodSet("small", 1, SliceOfProfile("1g.10gb"))});
+  Build();
+  EXPECT_TRUE(PlaceGang(*state_, gang_).placed());
+}
+
+TEST_F(ExactSearchTest, TheAccountDecidesWhichModelsArePaid) {
+  // Each model has two GPUs free, and three devices in all may be charged: at most 2 of
+  // H100 and 1 of A100. Greedy fills the A100 with the first set and is refused.
+  spec_.nodes = {MakeNode("n1", 2, "A100-80GB"), MakeNode("n2", 2, "H100-80GB")};
+  PodSet only = MakePodSet("only", 1, WholeGpus(1));
+  only.gpu_models = {"A100-80GB"};
+  Gang({MakePodSet("any", 2, WholeGpus(1)), only});
+  Build();
+  ModelQuota account(*snapshot_, {1, 2});
+  AfterGreedyFailed(SearchOutcome::kPlaced, &account);
+  EXPECT_THAT(account.quota(), testing::ElementsAre(0, 0));
+}
+
+TEST_F(ExactSearchTest, ARefusalIsProven) {
+  spec_.nodes = {MakeNode("n1", 2, "A100-80GB"), MakeNode("n2", 2, "H100-80GB")};
+  Gang({MakePodSet("s", 3, WholeGpus(1))});
+  Build();
+  ModelQuota account(*snapshot_, {1, 1});
+  const GangPlacement result = AfterGreedyFailed(SearchOutcome::kRefused, &account);
+  EXPECT_EQ(StuckAt(result), "s");
+  EXPECT_THAT(account.quota(), testing::ElementsAre(1, 1)) << "charges are taken back";
+}
+
+TEST_F(ExactSearchTest, WhatFitsNowhereIsNamedFirst) {
+  // "first" fails beside others, but "second" fits nowhere at all.
+  spec_.nodes = {MakeNode("n1", 4)};
+  Gang({MakePodSet("first", 2, WholeGpus(4)), MakePodSet("second", 1, CpuOnly(1000))});
+  Build();
+  const GangPlacement result = PlaceGang(*state_, gang_);
+  EXPECT_EQ(result.outcome, SearchOutcome::kNoRoom);
+  EXPECT_EQ(StuckAt(result), "second");
+  EXPECT_TRUE(result.proven);
+}
+
+TEST_F(ExactSearchTest, ItsBudgetEndsItUndecided) {
+  spec_.nodes = {MakeNode("n1", 8), MakeNode("n2", 8)};
+  Gang({WithCpu(MakePodSet("four", 2, WholeGpus(4)), 4),
+        WithCpu(MakePodSet("three", 2, WholeGpus(3)), 60)});
+  Build();
+  const ClusterState before = *state_;
+  const GangPlacement result = PlaceGang(*state_, gang_, FindPacked, {.exact_budget = 2});
+  EXPECT_EQ(result.outcome, SearchOutcome::kBudgetExhausted);
+  EXPECT_FALSE(result.proven);
+  EXPECT_TRUE(*state_ == before);
+}
+
+TEST_F(ExactSearchTest, AFinderThatWithholdsPlacesProvesNothing) {
+  spec_.nodes = {MakeNode("n1", 1)};
+  Gang({MakePodSet("s", 1, Fraction(kGpuUnitsPerDevice / 2))});
+  Build();
+  const GangPlacement result =
+      PlaceGang(*state_, gang_, FindOnSharedGpu, {.finder_withholds = true});
+  EXPECT_EQ(result.outcome, SearchOutcome::kNoRoom);
+  EXPECT_FALSE(result.proven);
+}
+
+TEST_F(ExactSearchTest, AnOptionalGroupGrowsByTheExactSearch) {
+  spec_.nodes = {MakeNode("n1", 8), MakeNode("n2", 8)};
+  Gang({MakePodSet("base", 1, CpuOnly(0))});
+  spec_.workloads[0].gang.groups = {MakeGroup("more",
+                                              {WithCpu(MakePodSet("four", 2, WholeGpus(4)), 4),
+                                               WithCpu(MakePodSet("three", 2, WholeGpus(3)), 60)},
+                                              "base")};
+  Build();
+  ASSERT_TRUE(PlaceGang(*state_, gang_).placed());
+  GangPlacement grown = GrowGang(*state_, gang_, FindPacked, {.exact_budget = 0});
+  EXPECT_EQ(grown.outcome, SearchOutcome::kNoRoom);
+  EXPECT_FALSE(grown.proven);
+  grown = GrowGang(*state_, gang_);
+  EXPECT_EQ(grown.pods.size(), 4u);
+  EXPECT_TRUE(GrowGang(*state_, gang_).pods.empty()) << "complete";
+}
+
+TEST_F(ExactSearchTest, EqualDomainsAreNotTriedOneByOne) {
+  // 40 racks of two 4-GPU nodes; 40 equal groups need 8 GPUs of one rack each, and one
+  // more group finds none. Without symmetry there are 40! orders.
+  spec_.levels = {"rack"};
+  for (int i = 0; i < 80; ++i) {
+    Node node = MakeNode(absl::StrCat("n", 100 + i), 4);
+    node.topology["rack"] = absl::StrCat("r", 100 + i / 2);
+    spec_.nodes.push_back(std::move(node));
+  }
+  Gang({});
+  for (int i = 0; i < 41; ++i) {
+    PodGroup group =
+        MakeGroup(absl::StrCat("g", i), {MakePodSet(absl::StrCat("s", i), 2, WholeGpus(4))});
+    group.topology.required = "rack";
+    spec_.workloads[0].gang.groups.push_back(group);
+  }
+  Build();
+  AfterGreedyFailed(SearchOutcome::kTopology);
+}
+
+}  // namespace
+}  // namespace tessera
