@@ -28,32 +28,32 @@ struct Item {
 
 class Packing {
  public:
-  Packing(const MigTables* mig, int64_t& budget, std::vector<std::vector<DeviceChoice>>* choices,
-          const ClusterState* state, NodeId n)
-      : mig_(mig), budget_(budget), choices_(choices), state_(state), node_(n) {}
+  Packing(const DevicePool& pool, const MigTables* mig, int64_t& budget,
+          std::vector<std::vector<DeviceChoice>>* choices, const ClusterState* state, NodeId n)
+      : pool_(pool), mig_(mig), budget_(budget), choices_(choices), state_(state), node_(n) {}
 
-  Verdict Run(const DevicePool& pool, std::span<const DeviceDemand> demands) {
+  Verdict Run(std::span<const DeviceDemand> demands) {
     std::vector<Slot> slots;
-    for (size_t i = 0; i < pool.devices.size(); ++i) {
-      slots.push_back({pool.devices[i], pool.gpus[i]});
+    for (size_t i = 0; i < pool_.devices.size(); ++i) {
+      slots.push_back({pool_.devices[i], pool_.gpus[i]});
     }
-    Collect(pool, demands);
+    Collect(demands);
     const bool fits = Place(0, slots);
     if (fits) TakeWholes(slots);
     return fits ? Verdict::kYes : undecided_ ? Verdict::kUndecided : Verdict::kNo;
   }
 
  private:
-  void Choose(const Item& item, uint64_t gpus, int start) {
-    if (choices_ != nullptr) (*choices_)[item.demand][item.index] = {gpus, start};
+  void Choose(const Item& item, uint64_t gpus, Instance slice = {-1, 0}) {
+    if (choices_ != nullptr) (*choices_)[item.demand][item.index] = {gpus, slice};
   }
 
-  // Lists what has to be searched for: slices that no static instance serves, the
-  // larger first, then fractions. Static instances serve one profile only, so
-  // that using them first loses nothing.
-  void Collect(const DevicePool& pool, std::span<const DeviceDemand> demands) {
+  // Lists what has to be searched for: slices, the larger first, then fractions. Where
+  // one profile serves, idle instances of static GPUs are used first, which loses
+  // nothing: whoever else would take one could be carved in its stead.
+  void Collect(std::span<const DeviceDemand> demands) {
     if (choices_ != nullptr) choices_->assign(demands.size(), {});
-    std::vector<bool> used(pool.idle.size());
+    idle_taken_.assign(pool_.idle.size(), false);
     for (size_t d = 0; d < demands.size(); ++d) {
       const DeviceNeed& need = demands[d].need;
       if (choices_ != nullptr) (*choices_)[d].resize(static_cast<size_t>(demands[d].count));
@@ -64,30 +64,35 @@ class Packing {
           whole_items_.push_back(item);
         }
         if (need.kind == DeviceNeed::kShare) items_.push_back(item);
-        if (need.kind == DeviceNeed::kSlice && !TakeIdle(pool, item, used)) items_.push_back(item);
+        if (need.kind == DeviceNeed::kSlice && !TakeIdle(item)) items_.push_back(item);
       }
     }
-    std::ranges::stable_sort(items_, [this](const Item& a, const Item& b) {
-      return std::tuple(a.need.kind != DeviceNeed::kSlice, -SizeOf(a.need), a.need.profile,
-                        -a.need.devices, -a.need.share) <
-             std::tuple(b.need.kind != DeviceNeed::kSlice, -SizeOf(b.need), b.need.profile,
-                        -b.need.devices, -b.need.share);
+    std::ranges::stable_sort(items_, [this](const Item& x, const Item& y) {
+      return std::tuple(x.need.kind != DeviceNeed::kSlice, -SizeOf(x.need), x.need.profiles,
+                        -x.need.devices, -x.need.share) <
+             std::tuple(y.need.kind != DeviceNeed::kSlice, -SizeOf(y.need), y.need.profiles,
+                        -y.need.devices, -y.need.share);
     });
   }
 
-  bool TakeIdle(const DevicePool& pool, const Item& item, std::vector<bool>& used) {
-    for (size_t i = 0; i < pool.idle.size(); ++i) {
-      if (used[i] || pool.idle[i].profile != item.need.profile) continue;
-      used[i] = true;
-      Choose(item, uint64_t{1} << pool.idle_gpus[i], pool.idle[i].start);
+  bool TakeIdle(const Item& item) {
+    if (std::popcount(item.need.profiles) != 1) return false;
+    for (size_t i = 0; i < idle_taken_.size(); ++i) {
+      if (idle_taken_[i] || !Accepts(item.need, pool_.idle[i].profile)) continue;
+      idle_taken_[i] = true;
+      Choose(item, uint64_t{1} << pool_.idle_gpus[i], pool_.idle[i]);
       return true;
     }
     return false;
   }
 
+  static bool Accepts(const DeviceNeed& need, int profile) {
+    return ((need.profiles >> profile) & 1) != 0;
+  }
+
   int SizeOf(const DeviceNeed& need) const {
     if (need.kind != DeviceNeed::kSlice) return 0;
-    return mig_->model().profiles[static_cast<size_t>(need.profile)].size;
+    return mig_->model().profiles[static_cast<size_t>(need.least)].size;
   }
 
   void TakeWholes(const std::vector<Slot>&) {
@@ -96,8 +101,17 @@ class Packing {
     for (const Item& item : whole_items_) {
       uint64_t gpus = 0;
       for (int i = 0; i < item.need.devices; ++i) gpus |= uint64_t{1} << free_left_[next++];
-      Choose(item, gpus, 0);
+      Choose(item, gpus);
     }
+  }
+
+  // Slices of the need that fit beside `key`: at most.
+  int64_t RoomFor(const DeviceNeed& need, LayoutKey key) const {
+    int64_t room = 0;
+    for (uint32_t p = need.profiles; p != 0; p &= p - 1) {
+      room += mig_->Capacity(key, std::countr_zero(p));
+    }
+    return room;
   }
 
   // Whether items from `i` on cannot fit by what is left alone.
@@ -113,11 +127,14 @@ class Packing {
       for (const Slot& slot : slots) {
         const Device& d = slot.device;
         if (need.kind == DeviceNeed::kSlice) {
-          if (d.carvable) fits += mig_->Capacity(d.key, need.profile);
+          if (d.carvable) fits += RoomFor(need, d.key);
         } else {
           // A pod takes each device once.
           fits += std::min<int64_t>(d.room / need.share, pods);
         }
+      }
+      for (size_t j = 0; j < idle_taken_.size() && need.kind == DeviceNeed::kSlice; ++j) {
+        fits += !idle_taken_[j] && Accepts(need, pool_.idle[j].profile) ? 1 : 0;
       }
       if (fits < pods * std::max(need.devices, 1)) return true;
     }
@@ -126,6 +143,8 @@ class Packing {
 
   std::string KeyOf(size_t i, const std::vector<Slot>& slots) const {
     std::string key(reinterpret_cast<const char*>(&i), sizeof(i));
+    // Idle instances come by profile, and of one profile the first is taken first.
+    for (bool taken : idle_taken_) key.push_back(taken ? '1' : '0');
     for (const Slot& slot : slots) {
       const Device& d = slot.device;
       const uint64_t code = (uint64_t{d.free} << 63) | (uint64_t{d.carvable} << 62) |
@@ -172,9 +191,28 @@ class Packing {
     return starts;
   }
 
-  // Devices are sorted, opened ones before free ones; of equal ones the first is tried.
   bool PlaceSlice(size_t i, const std::vector<Slot>& slots) {
-    const int profile = items_[i].need.profile;
+    const DeviceNeed& need = items_[i].need;
+    // Of the idle instances of a profile the first left stands for all.
+    for (size_t j = 0; j < idle_taken_.size(); ++j) {
+      const int profile = pool_.idle[j].profile;
+      if (idle_taken_[j] || !Accepts(need, profile)) continue;
+      if (j > 0 && !idle_taken_[j - 1] && pool_.idle[j - 1].profile == profile) continue;
+      idle_taken_[j] = true;
+      if (Place(i + 1, slots)) {
+        Choose(items_[i], uint64_t{1} << pool_.idle_gpus[j], pool_.idle[j]);
+        return true;
+      }
+      idle_taken_[j] = false;
+    }
+    for (uint32_t p = need.profiles; p != 0; p &= p - 1) {
+      if (CarveSlice(i, std::countr_zero(p), slots)) return true;
+    }
+    return false;
+  }
+
+  // Devices are sorted, opened ones before free ones; of equal ones the first is tried.
+  bool CarveSlice(size_t i, int profile, const std::vector<Slot>& slots) {
     for (size_t s = 0; s < slots.size(); ++s) {
       const Slot& slot = slots[s];
       if (!slot.device.carvable || (s > 0 && slot.device == slots[s - 1].device)) continue;
@@ -187,7 +225,7 @@ class Packing {
         after[s].device = {.free = false, .carvable = true, .room = 0, .key = key};
         std::ranges::stable_sort(after, Before);
         if (!Place(i + 1, after)) continue;
-        Choose(items_[i], uint64_t{1} << slot.gpu, start);
+        Choose(items_[i], uint64_t{1} << slot.gpu, {profile, start});
         return true;
       }
     }
@@ -201,7 +239,7 @@ class Packing {
       std::vector<Slot> after = slots;
       std::ranges::stable_sort(after, Before);
       if (!Place(i + 1, after)) return false;
-      Choose(items_[i], gpus, 0);
+      Choose(items_[i], gpus);
       return true;
     }
     for (size_t s = from; s < slots.size(); ++s) {
@@ -216,6 +254,7 @@ class Packing {
     return false;
   }
 
+  const DevicePool& pool_;
   const MigTables* const mig_;
   int64_t& budget_;
   std::vector<std::vector<DeviceChoice>>* const choices_;
@@ -225,6 +264,7 @@ class Packing {
   std::vector<Item> items_;
   std::vector<Item> whole_items_;
   std::vector<int> free_left_;
+  std::vector<bool> idle_taken_;  // by index in `DevicePool::idle`
   bool undecided_ = false;
   absl::flat_hash_set<std::string> failed_;  // (item, devices left)
 };
@@ -276,7 +316,7 @@ DevicePool PoolOf(const ClusterState& state, NodeId n, int tenant, Isolation iso
   return pool;
 }
 
-DeviceNeed NeedOn(const RequestClass& request, ModelId model) {
+DeviceNeed NeedOn(const Snapshot& snapshot, const RequestClass& request, ModelId model) {
   const GpuRequest& gpu = request.gpu;
   DeviceNeed need;
   if (gpu.kind == GpuRequestKind::kNone || !model.valid()) return need;
@@ -287,9 +327,17 @@ DeviceNeed NeedOn(const RequestClass& request, ModelId model) {
     need.kind = DeviceNeed::kShare;
     need.share = static_cast<int32_t>(fit.share);
   }
-  if (gpu.is_slice()) {
-    need.kind = DeviceNeed::kSlice;
-    need.profile = fit.profile;
+  if (!gpu.is_slice()) return need;
+  need.kind = DeviceNeed::kSlice;
+  const std::vector<MigProfile>& profiles = snapshot.model(model).profiles;
+  const auto slices = [&profiles](int p) {
+    const MigProfile& profile = profiles[static_cast<size_t>(p)];
+    return std::pair(profile.compute_slices, profile.memory_slices);
+  };
+  for (uint32_t tier : fit.tiers) need.profiles |= tier;
+  for (uint32_t p = need.profiles; p != 0; p &= p - 1) {
+    const int profile = std::countr_zero(p);
+    if (need.least < 0 || slices(profile) < slices(need.least)) need.least = profile;
   }
   return need;
 }
@@ -299,7 +347,7 @@ PodPlacement ExamplePlacement(NodeId n, const DeviceNeed& need) {
   place.node = n;
   if (need.devices > 0) place.gpus = ~uint64_t{0} >> (64 - need.devices);
   place.share = need.share;
-  place.profile = static_cast<int16_t>(need.profile);
+  place.profile = static_cast<int16_t>(need.least);
   return place;
 }
 
@@ -307,7 +355,7 @@ Verdict PackDevices(const DevicePool& pool, const MigTables* mig,
                     std::span<const DeviceDemand> demands, int64_t& budget,
                     std::vector<std::vector<DeviceChoice>>* choices, const ClusterState* state,
                     NodeId n) {
-  return Packing(mig, budget, choices, state, n).Run(pool, demands);
+  return Packing(pool, mig, budget, choices, state, n).Run(demands);
 }
 
 }  // namespace tessera

@@ -38,8 +38,8 @@ struct Device {
 struct DevicePool {
   std::vector<Device> devices;  // those that take anything at all, ascending
   std::vector<int> gpus;        // their numbers on the node
-  // Idle instances of static GPUs, which serve nothing but their profile.
-  std::vector<Instance> idle;  // ascending
+  // Idle instances of static GPUs, which stay what they are.
+  std::vector<Instance> idle;  // by profile
   std::vector<int> idle_gpus;
 
   // What decides what fits.
@@ -55,16 +55,17 @@ struct DeviceNeed {
   Kind kind = kNothing;
   int devices = 0;
   int32_t share = 0;
-  int profile = -1;
+  uint32_t profiles = 0;  // of a slice, whichever serves: bit p = profile p
+  int least = -1;         // of these the one with the fewest compute, then memory slices
 
   friend bool operator==(const DeviceNeed&, const DeviceNeed&) = default;
 };
 
 // What a pod of `request` asks of a GPU of `model`, which must fit it; of no GPU if
-// the model is invalid.
-DeviceNeed NeedOn(const RequestClass& request, ModelId model);
+// the model is invalid. The order of acceptable profiles does not count here.
+DeviceNeed NeedOn(const Snapshot& snapshot, const RequestClass& request, ModelId model);
 
-// A place on node `n`, free or not, as an account sees it.
+// A place on node `n`, free or not, as an account sees it: of slices the least.
 PodPlacement ExamplePlacement(NodeId n, const DeviceNeed& need);
 
 // `count` pods of one need.
@@ -75,10 +76,10 @@ struct DeviceDemand {
 
 enum class Verdict { kYes, kNo, kUndecided };
 
-// The devices of one pod: a bit set of GPUs, and for a slice its start.
+// The devices of one pod: a bit set of GPUs, and for a slice its place.
 struct DeviceChoice {
   uint64_t gpus = 0;
-  int start = 0;
+  Instance slice = {-1, 0};
 };
 
 // Whether all of `demands` fit `pool` together, and where: `choices[d][i]` for pod

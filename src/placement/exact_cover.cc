@@ -136,8 +136,8 @@ bool ExactSearch::Commit(const std::map<int, std::vector<int>>& by_node) {
       placement.node = n;
       placement.gpus = choices[i][0].gpus;
       placement.share = demands[i].need.share;
-      placement.profile = static_cast<int16_t>(demands[i].need.profile);
-      placement.start = static_cast<int16_t>(choices[i][0].start);
+      placement.profile = static_cast<int16_t>(choices[i][0].slice.profile);
+      placement.start = static_cast<int16_t>(choices[i][0].slice.start);
       placements.emplace_back(PodId(pods[i]), placement);
     }
   }
@@ -149,8 +149,9 @@ bool ExactSearch::Commit(const std::map<int, std::vector<int>>& by_node) {
       account_->RollBack(account_mark_);
       state_.RollBack(mark);
       pods_.clear();
-      stopped_ = !splits_;
-      undecided_ |= splits_;  // the account does not decide by models alone
+      // Else the account does not decide by models alone, or other profiles cost less.
+      stopped_ = !splits_ && RefusesLeast(placements);
+      undecided_ |= !stopped_;
       return false;
     }
     state_.Place(p, placement);
@@ -158,6 +159,19 @@ bool ExactSearch::Commit(const std::map<int, std::vector<int>>& by_node) {
   }
   refused_ = PodSetId();
   return true;
+}
+
+// Whether the account refuses the pods even if each holds the least that it accepts.
+bool ExactSearch::RefusesLeast(std::span<const std::pair<PodId, PodPlacement>> placements) {
+  bool permitted = true;
+  for (const auto& [p, placement] : placements) {
+    const int leaf = snapshot_.pod_set(snapshot_.pod_set_of(p)).gang_node;
+    const DeviceNeed need =
+        classes_->NeedOn(classes_->type_of(leaf), snapshot_.node_model(placement.node));
+    permitted = permitted && account_->Charge(p, ExamplePlacement(placement.node, need));
+  }
+  account_->RollBack(account_mark_);
+  return !permitted;
 }
 
 // A place on the model, as an account sees it.

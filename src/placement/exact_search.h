@@ -109,6 +109,7 @@ class ExactSearch {
   bool Finish();
   bool Commit(const std::map<int, std::vector<int>>& by_node);
   PodPlacement ExampleOn(int leaf, NodeRange range, ModelId model) const;
+  bool RefusesLeast(std::span<const std::pair<PodId, PodPlacement>> placements);
 
   ClusterState& state_;
   const Snapshot& snapshot_;

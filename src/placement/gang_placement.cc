@@ -127,7 +127,7 @@ class GangSearch {
     if (!example) return false;
     const RequestClass& request = snapshot_.request_class(set.request_class);
     const PodPlacement place =
-        ExamplePlacement(*example, NeedOn(request, snapshot_.node_model(*example)));
+        ExamplePlacement(*example, NeedOn(snapshot_, request, snapshot_.node_model(*example)));
     int lacking = set.min_count - view_.Standing(leaf);
     for (int i = 0; i < set.count && lacking > 0; ++i) {
       if (!MayPlace(state_, set.pod(i))) continue;

@@ -1,6 +1,7 @@
 #include "src/placement/node_classes.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <memory>
 
@@ -74,7 +75,11 @@ int64_t NodeClasses::UnitsOn(int t, ModelId model) const {
       break;
   }
   const GpuModel& gpu = snapshot_.model(model);
-  return kGpuUnitsPerDevice * gpu.profiles[At(need.profile)].size / gpu.units;
+  int size = gpu.units;
+  for (uint32_t p = need.profiles; p != 0; p &= p - 1) {
+    size = std::min(size, gpu.profiles[At(std::countr_zero(p))].size);
+  }
+  return kGpuUnitsPerDevice * size / gpu.units;
 }
 
 // Whether one pod could fit, by what the index knows: never wrong with "no".
@@ -82,7 +87,7 @@ bool NodeClasses::MayTake(NodeId n, int t) const {
   const RequestClassId c = types_[At(t)].request_class;
   const std::span<const int64_t> need = state_.tables().need(c);
   const std::span<const int64_t> room = state_.room(n);
-  for (size_t i = 0; i + 1 < need.size(); ++i) {
+  for (size_t i = 0; i < state_.tables().node_resources().size(); ++i) {
     if (need[i] > room[i]) return false;
   }
   const RequestClass& request = snapshot_.request_class(c);
@@ -90,8 +95,8 @@ bool NodeClasses::MayTake(NodeId n, int t) const {
   if (gpu.kind == GpuRequestKind::kNone) return true;
   if (gpu.kind == GpuRequestKind::kWhole) return state_.free_gpus(n) >= gpu.devices;
   const ModelFit& fit = request.models[At(snapshot_.node_model(n).value())];
-  if (gpu.is_slice()) return state_.OffersSlice(n, fit.profile);
-  return state_.free_gpus(n) > 0 || room[need.size() - 1] >= fit.share;
+  if (gpu.is_slice()) return room[state_.tables().slice_column(c)] > INT64_MIN;
+  return state_.free_gpus(n) > 0 || room[state_.tables().share_column()] >= fit.share;
 }
 
 void NodeClasses::ClassifyAll() {

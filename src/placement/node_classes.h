@@ -69,7 +69,7 @@ class NodeClasses {
   // What type `t` asks of the devices of `model`.
   DeviceNeed NeedOn(int t, ModelId model) const {
     const RequestClassId c = types_[static_cast<size_t>(t)].request_class;
-    return tessera::NeedOn(snapshot_.request_class(c), model);
+    return tessera::NeedOn(snapshot_, snapshot_.request_class(c), model);
   }
   // The same in 1/7000 device, a slice by its part of the placement axis.
   int64_t UnitsOn(int t, ModelId model) const;

@@ -182,14 +182,15 @@ class BruteForce {
       }
       const ModelFit& fit = request.models[static_cast<size_t>(snapshot_.node_model(node).value())];
       place.share = static_cast<int32_t>(request.gpu.is_shared() ? fit.share : 0);
-      place.profile = static_cast<int16_t>(request.gpu.is_slice() ? fit.profile : -1);
       const int devices = request.gpu.is_slice() ? 1 : request.gpu.devices;
       for (uint64_t gpus = 1; gpus < (uint64_t{1} << state_.tables().num_gpus(node)); ++gpus) {
         if (std::popcount(gpus) != devices) continue;
         place.gpus = gpus;
-        for (int start = 0; start < (request.gpu.is_slice() ? 16 : 1); ++start) {
-          place.start = static_cast<int16_t>(start);
-          places.push_back(place);
+        if (!request.gpu.is_slice()) places.push_back(place);
+        for (int slice = 0; request.gpu.is_slice() && slice < 32 * 16; ++slice) {
+          place.profile = static_cast<int16_t>(slice / 16);
+          place.start = static_cast<int16_t>(slice % 16);
+          if (fit.Accepts(place.profile)) places.push_back(place);
         }
       }
     }

@@ -111,6 +111,7 @@ class TightCluster {
       request.gpu = GpuRequest::Requirement({.memory = (4 + random_.Below(16)) * kBytesPerGiB,
                                              .compute_num = random_.Below(5),
                                              .compute_den = 7});
+      request.gpu.allow_larger = random_.Chance(25);
     }
     return request;
   }
