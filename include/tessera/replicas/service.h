@@ -76,12 +76,13 @@ enum class RequirementReason {
 std::string_view ToString(RequirementReason reason);
 std::optional<RequirementReason> RequirementReasonFromString(std::string_view text);
 
-// How many engines a load needs. A hold has no counts: what runs should stay.
+// How many engines a load needs. A hold has no counts: what runs should stay. Of an
+// aggregated engine `prefill` is about the TTFT and `decode` about all else.
 struct RequiredReplicas {
   std::optional<ReplicaCounts> counts;
   RequirementReason prefill = RequirementReason::kOk;
-  RequirementReason decode = RequirementReason::kOk;  // of an aggregated engine: whatever holds
-  double prefill_engines = 0;                         // the same before rounding up and minimums
+  RequirementReason decode = RequirementReason::kOk;
+  double prefill_engines = 0;  // the same before rounding up and minimums
   double decode_engines = 0;
   double ttft = 0;  // expected of one prompt without a queue, seconds; 0 without load
   double itl = 0;   // expected at the operating point of the decode engines, seconds
