@@ -99,6 +99,14 @@ absl::Status Read(const Place& at, int& out) { return ReadInt(at, out); }
 
 absl::Status Read(const Place& at, int64_t& out) { return ReadInt(at, out); }
 
+absl::Status Read(const Place& at, double& out) {
+  TESSERA_RETURN_IF_ERROR(Expect(at, JsonKind::kNumber));
+  const std::string_view text = at.value().text;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error == std::errc() && end == text.data() + text.size()) return absl::OkStatus();
+  return at.Error(absl::StrCat(ToAbsl(text), " is not a number that a double can hold"));
+}
+
 absl::Status Read(const Place& at, std::string& out) {
   TESSERA_RETURN_IF_ERROR(Expect(at, JsonKind::kString));
   out = at.value().text;

@@ -62,6 +62,7 @@ absl::Status UnknownField(const Place& member, std::span<const std::string_view>
 absl::Status Read(const Place& at, bool& out);
 absl::Status Read(const Place& at, int& out);
 absl::Status Read(const Place& at, int64_t& out);  // a whole number
+absl::Status Read(const Place& at, double& out);   // a measured one, nearest to the text
 absl::Status Read(const Place& at, std::string& out);
 absl::Status Read(const Place& at, std::map<std::string, std::string, std::less<>>& out);
 absl::Status Read(const Place& at, std::map<std::string, int64_t, std::less<>>& out);

@@ -63,26 +63,30 @@ BoundWords WordsOf(QuotaBound by) {
   return {};
 }
 
+std::string NameOf(const Snapshot& snapshot, const QuotaRefusal& refusal, bool quoted) {
+  if (!refusal.queue.valid()) return "the cluster";
+  const std::string quote = quoted ? "\"" : "";
+  return absl::StrCat("queue ", quote, snapshot.queues().queue(refusal.queue).name, quote);
+}
+
 void ExplainRefusal(const Snapshot& snapshot, const QuotaRefusal& refusal, int pods,
                     PendingWorkload& pending) {
-  const std::string queue =
-      refusal.queue.valid()
-          ? absl::StrCat("queue \"", snapshot.queues().queue(refusal.queue).name, "\"")
-          : "the cluster";
-  const int r = refusal.resource;
-  const BoundWords words = WordsOf(refusal.by);
   pending.reason =
       refusal.by == QuotaBound::kQuota ? PendingReason::kQuota : PendingReason::kQueueLimit;
-  pending.text =
-      absl::StrCat(queue, " ", std::string(words.held), Amount(snapshot, r, refusal.held), "; ",
-                   Amount(snapshot, r, refusal.asked), " more would exceed its ",
-                   std::string(words.bound), " of ", Amount(snapshot, r, refusal.bound));
-  const std::string name =
-      refusal.queue.valid() ? "queue " + snapshot.queues().queue(refusal.queue).name : queue;
-  pending.counts[absl::StrCat("pods over the ", std::string(words.bound), " of ", name)] = pods;
+  pending.text = Describe(snapshot, refusal);
+  pending.counts[absl::StrCat("pods over the ", std::string(WordsOf(refusal.by).bound), " of ",
+                              NameOf(snapshot, refusal, false))] = pods;
 }
 
 }  // namespace
+
+std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal) {
+  const BoundWords words = WordsOf(refusal.by);
+  const auto amount = [&](int64_t value) { return Amount(snapshot, refusal.resource, value); };
+  return absl::StrCat(NameOf(snapshot, refusal, true), " ", std::string(words.held),
+                      amount(refusal.held), "; ", amount(refusal.asked), " more would exceed its ",
+                      std::string(words.bound), " of ", amount(refusal.bound));
+}
 
 std::vector<PendingWorkload> ReportPending(const ClusterState& state,
                                            const std::vector<std::optional<Attempt>>& attempts) {

@@ -4,6 +4,7 @@
 // Why each workload that is not complete after a cycle waits.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tessera/cluster/diagnosis.h"
@@ -12,6 +13,9 @@
 #include "tessera/state/cluster_state.h"
 
 namespace tessera {
+
+// "queue "a" holds 2 GPU; 1 GPU more would exceed its limit of 2 GPU".
+std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal);
 
 // How the last attempt to place a workload failed.
 struct Attempt {
