@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
+#include "tests/support/random_cases.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {
@@ -133,6 +136,86 @@ TEST(DecideReplicasTest, ErrorsNameTheField) {
   spec.prefill.samples = {{3000, 0.150, 10000}, {3000, 0.150, 10000}};
   EXPECT_THAT(DecideReplicas(spec), StatusIs(absl::StatusCode::kInvalidArgument,
                                              HasSubstr("engines.prefill.profile.samples[1]")));
+}
+
+// --- Whatever the service -----------------------------------------------------------
+
+class RandomService {
+ public:
+  explicit RandomService(uint32_t seed) : engine_(seed) {}
+
+  int64_t Below(int64_t bound) {
+    return static_cast<int64_t>(engine_() % static_cast<uint32_t>(bound));
+  }
+  double Between(double low, double high) {
+    return low + (high - low) * static_cast<double>(Below(1001)) / 1000;
+  }
+
+  ServiceSpec Draw() {
+    ServiceSpec spec = Example();
+    spec.sla = {Between(0.05, 1), Between(0.008, 0.1)};
+    spec.rules.gpus = {1 + Below(8), 1 + Below(8)};
+    spec.rules.minimum = {Below(3), Below(3)};
+    spec.rules.max_step = 1 + Below(20);
+    spec.rules.down_delay = Below(2) * 300;
+    spec.prefill.iteration = IterationCost{Between(0, 0.02), Between(1e-5, 1e-4), 0, 0};
+    spec.decode.iteration =
+        IterationCost{Between(0.001, 0.02), 0, Between(0, 1e-3), Between(1e-8, 1e-6)};
+    spec.limits.max_sequences = 1 + Below(256);
+    spec.utilization = Between(0.3, 1);
+    spec.history = {{Between(0, 40), Between(1, 8000), Between(1, 900), Between(0, 1)}};
+    spec.status.expected = {Below(10), Below(20)};
+    spec.status.ready = {spec.status.expected.prefill, std::max<int64_t>(Below(22) - 2, 0)};
+    if (Below(2) == 0)
+      spec.queued_tokens.assign(static_cast<size_t>(spec.status.ready.prefill), 3000);
+    if (Below(2) == 0)
+      spec.decoding.assign(static_cast<size_t>(spec.status.ready.decode), {20, 60000});
+    return spec;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// `harder` asks for at least as many engines as `easier`, and is granted them.
+void ExpectNotFewer(const ServiceSpec& easier, const ServiceSpec& harder) {
+  const ServiceDecision less = Decide(easier), more = Decide(harder);
+  ASSERT_GE(more.required.counts->prefill, less.required.counts->prefill);
+  ASSERT_GE(more.required.counts->decode, less.required.counts->decode);
+  ASSERT_GE(more.plan.granted.prefill, less.plan.granted.prefill);
+  ASSERT_GE(more.plan.granted.decode, less.plan.granted.decode);
+}
+
+TEST(DecideReplicasPropertiesTest, MoreLoadOrATighterSlaNeverNeedsFewer) {
+  const int cases = RandomCases(1000, 20000);
+  for (int i = 0; i < cases; ++i) {
+    SCOPED_TRACE(i);
+    RandomService random(static_cast<uint32_t>(i));
+    const ServiceSpec spec = random.Draw();
+    ServiceSpec harder = spec;
+    harder.history[0].request_rate *= random.Between(1, 3);
+    ASSERT_NO_FATAL_FAILURE(ExpectNotFewer(spec, harder));
+    // The reactions, too, hear the SLA.
+    harder = spec;
+    harder.sla.ttft *= random.Between(0.3, 1);
+    harder.sla.itl *= random.Between(0.3, 1);
+    ASSERT_NO_FATAL_FAILURE(ExpectNotFewer(spec, harder));
+  }
+}
+
+TEST(DecideReplicasPropertiesTest, NoServiceExceedsItsBudget) {
+  const int cases = RandomCases(1000, 20000);
+  for (int i = 0; i < cases; ++i) {
+    SCOPED_TRACE(i);
+    RandomService random(static_cast<uint32_t>(i));
+    ServiceSpec spec = random.Draw();
+    spec.rules.max_gpus = GpusOf(spec.rules.gpus, spec.rules.minimum) + random.Below(60);
+    const ReplicaPlan plan = Decide(spec).plan;
+    ASSERT_LE(plan.gpus_after, spec.rules.max_gpus);
+    for (const ScalingStep& step : plan.transition.steps) {
+      ASSERT_LE(step.gpus_after, std::max(plan.gpus_before, spec.rules.max_gpus));
+    }
+  }
 }
 
 }  // namespace
