@@ -53,6 +53,14 @@ int RunMigOfCluster(const MigArguments& arguments);
 // What to do to the MIG instances of a snapshot.
 int RunMigChanges(const MigArguments& arguments);
 
+struct ReplicasArguments {
+  std::string file;
+  std::string svg;  // a file for the picture of a day
+  bool json = false;
+};
+// How many engines a service should run.
+int RunReplicas(const ReplicasArguments& arguments);
+
 int RunImportOpenb(const std::string& nodes, const std::string& pods);
 
 // --- Shared by the commands ------------------------------------------------

@@ -21,6 +21,7 @@ constexpr int kWrongUsage = 2;
 struct Options {
   PlanArguments plan;
   MigArguments mig;
+  ReplicasArguments replicas;
   std::string file, other, workload, format = "text";
   std::string preset = "strict";
   std::string compare;
@@ -110,6 +111,19 @@ void AddMig(CLI::App& app, Options& o, std::function<int()>& run) {
   });
 }
 
+void AddReplicas(CLI::App& app, Options& o, std::function<int()>& run) {
+  CLI::App* replicas =
+      app.add_subcommand("replicas", "how many engines an LLM service should run, and why");
+  replicas
+      ->add_option("SERVICE", o.replicas.file, "service (tessera/v1 JSON), - for standard input")
+      ->required();
+  AddFormat(replicas, o.format);
+  replicas->callback([&] {
+    o.replicas.json = o.format == "json";
+    run = [&o] { return RunReplicas(o.replicas); };
+  });
+}
+
 void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
   AddPlan(app, o, run);
 
@@ -135,6 +149,7 @@ void AddCommands(CLI::App& app, Options& o, std::function<int()>& run) {
   check->callback([&] { run = [&o] { return RunCheck(o.file, o.other, o.preset); }; });
 
   AddMig(app, o, run);
+  AddReplicas(app, o, run);
 
   CLI::App* openb =
       app.add_subcommand("import-openb", "Alibaba's openb trace as a snapshot, on standard output");

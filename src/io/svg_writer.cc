@@ -71,6 +71,12 @@ void SvgWriter::Line(int x1, int y1, int x2, int y2, std::string_view look) {
                   ToAbsl(look), "/>\n");
 }
 
+void SvgWriter::Polyline(const std::vector<Point>& points, std::string_view look) {
+  absl::StrAppend(&body_, "<polyline ", ToAbsl(look), " points=\"");
+  for (const Point& point : points) absl::StrAppend(&body_, point.x, ",", point.y, " ");
+  body_ += "\"/>\n";
+}
+
 void SvgWriter::Text(int x, int y, std::string_view look, std::string_view text) {
   absl::StrAppend(&body_, "<text x=\"", x, "\" y=\"", y, "\"", look.empty() ? "" : " ",
                   ToAbsl(look), ">", XmlText(text), "</text>\n");

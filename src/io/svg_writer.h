@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera::io_internal {
 
@@ -14,6 +15,11 @@ struct Box {
   int y = 0;
   int width = 0;
   int height = 0;
+};
+
+struct Point {
+  int x = 0;
+  int y = 0;
 };
 
 // `text` as the content of an XML element or attribute: markup escaped; bytes that are not
@@ -31,6 +37,7 @@ class SvgWriter {
   // A rectangle; `tooltip` may be empty.
   void Rect(const Box& box, std::string_view look, std::string_view tooltip);
   void Line(int x1, int y1, int x2, int y2, std::string_view look);
+  void Polyline(const std::vector<Point>& points, std::string_view look);
   // One line of text whose baseline starts at (x, y).
   void Text(int x, int y, std::string_view look, std::string_view text);
 

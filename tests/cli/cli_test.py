@@ -107,6 +107,35 @@ class Views(unittest.TestCase):
         self.assertRegex(text, r"search +4 +5\n")
 
 
+class Replicas(unittest.TestCase):
+    SERVICE = os.path.join(SOURCE, "examples", "service.json")
+
+    def test_demo(self):
+        code, text, _ = run("replicas", self.SERVICE)
+        self.assertEqual(code, 0)
+        for wanted in ("requests/s of 3000 input", "every engine exceeds the SLA",
+                       "decode 3 -> 4, 20 GPUs then", "at most 20 on the way"):
+            self.assertIn(wanted, text)
+
+    def test_json_from_standard_input_equals_the_file(self):
+        with open(self.SERVICE, encoding="utf-8") as service:
+            from_stdin = run("replicas", "-", "--format", "json", stdin=service.read())
+        self.assertEqual(from_stdin, run("replicas", self.SERVICE, "--format", "json"))
+        answer = json.loads(from_stdin[1])
+        self.assertEqual(answer["granted"], {"prefill": 2, "decode": 4})
+        self.assertEqual(answer["outcome"], "granted")
+        self.assertLessEqual(answer["peak_gpus"], 48)
+
+    def test_a_rejected_service_names_the_field(self):
+        with open(self.SERVICE, encoding="utf-8") as service:
+            broken = service.read().replace('"max_gpus"', '"max_gpu"')
+        code, text, err = run("replicas", "-", stdin=broken)
+        self.assertEqual((code, text), (1, ""))
+        self.assertIn('rules.max_gpu: is not a known field; did you mean "max_gpus"?', err)
+        self.assertEqual(run("replicas")[0], 2)
+        self.assertEqual(run("replicas", DEMO)[0], 1)
+
+
 # What nvidia-smi does with GPUs of which STATE, a JSON file, knows MIG mode and instances.
 FAKE_NVIDIA_SMI = """#!{python}
 import json, sys

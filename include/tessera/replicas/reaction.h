@@ -52,6 +52,8 @@ Reaction ReactToPrefill(std::span<const double> queued_tokens, double prompt_tok
 struct DecodeEngineLoad {
   double requests = 0;
   double kv_tokens = 0;
+
+  friend bool operator==(const DecodeEngineLoad&, const DecodeEngineLoad&) = default;
 };
 
 // Seconds of one iteration over so many requests that hold so many tokens together.
