@@ -20,18 +20,18 @@ constexpr int kKaiResources[] = {kCpu, kMemory, kGpu};
 
 Entitlements::Entitlements(const QueueTree& tree, const FairShares& shares,
                            const VictimRules& rules, const QuotaLedger& ledger, QueueId claimant,
-                           const ResourceVector& need)
+                           const ClaimantNeed& need)
     : tree_(tree),
       shares_(shares),
       rules_(rules),
       before_(HeldBy(tree, ledger)),
       claimant_(claimant),
-      need_(need),
+      need_(need.least),
       counts_(kMaxResources) {
   for (int r = 0; r < kMaxResources; ++r) {
     const bool kai = r == kCpu || r == kMemory || r == kGpu;
     // Pods are no resource that a queue is entitled to.
-    const bool strict = r != kPods && need[r] > 0;
+    const bool strict = r != kPods && need.resources[static_cast<size_t>(r)];
     counts_[static_cast<size_t>(r)] = rules.reclaim == ReclaimTest::kKai ? kai : strict;
   }
 }

@@ -29,14 +29,19 @@ struct Overreach {
   int64_t amount = 0;  // too much
 };
 
+// What a claimant asks for, before its place is known.
+struct ClaimantNeed {
+  ResourceVector least;         // it is charged this at least
+  std::vector<char> resources;  // by resource: it may be charged some of it
+};
+
 // Sets of units that are legal stay legal when a unit is left out, so a search may add them
 // one by one and give up where a set is not legal.
 class Entitlements {
  public:
-  // `need` is what the claimant will be charged at least; `ledger` what queues hold before the
-  // plan, read now.
+  // `ledger`: what queues hold before the plan, read now.
   Entitlements(const QueueTree& tree, const FairShares& shares, const VictimRules& rules,
-               const QuotaLedger& ledger, QueueId claimant, const ResourceVector& need);
+               const QuotaLedger& ledger, QueueId claimant, const ClaimantNeed& need);
 
   // A unit of leaf `q` leaves (`count` 1) or does not after all (-1).
   void Take(QueueId q, const ResourceVector& unit, int count);

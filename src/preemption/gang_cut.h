@@ -39,9 +39,6 @@ class GangCut {
   // Whether what stays is legal; else nothing of it leaves alone.
   bool IsSound() const { return IsSoundBelow(0); }
 
-  // Whether what leaves is all that is up.
-  bool IsAll() const { return Stays(0) == 0; }
-
  private:
   const GangNode& at(int g) const { return gang_[static_cast<size_t>(g)]; }
   const PodSetInfo& set(int g) const {

@@ -22,21 +22,34 @@ RoomPlanner::RoomPlanner(const RoomDesk& desk, WorkloadId w, const RoomRules& ru
       rules_(rules),
       cost_(cost),
       grows_(IsWhole(*desk.later, w)),
-      need_(LeastNeed()) {}
+      need_(NeedOfClaimant()) {}
 
-ResourceVector RoomPlanner::LeastNeed() const {
-  if (!grows_) return LeastNeedBelow(0);
+// The next unit of a gang that grows is at least a pod of one of its sets.
+ClaimantNeed RoomPlanner::NeedOfClaimant() const {
+  ClaimantNeed need;
+  need.resources.resize(kMaxResources);
+  if (!grows_) need.least = LeastNeedBelow(0);
   const WorkloadInfo& info = snapshot_.info(w_);
-  for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
-    const RequestClassId c = snapshot_.pod_set(PodSetId(s)).request_class;
-    if (state_.placeable(PodSetId(s)) == 0) continue;
-    return ExpectedCharge(snapshot_, c, rules_.victims.mig_charge);
+  bool any = false;
+  for (int i = info.first_pod_set; i < info.first_pod_set + info.num_pod_sets; ++i) {
+    const PodSetId s(i);
+    if (state_.placeable(s) == 0) continue;
+    AddResources(s, need.resources);
+    if (!grows_) continue;
+    const ResourceVector one =
+        ExpectedCharge(snapshot_, snapshot_.pod_set(s).request_class, rules_.victims.mig_charge);
+    for (int r = 0; r < kMaxResources; ++r) {
+      need.least[r] = any ? std::min(need.least[r], one[r]) : one[r];
+    }
+    any = true;
   }
-  return ResourceVector();
+  return need;
 }
 
+// What the minimum below `g` is charged at least; nothing where a choice of parts suffices.
 ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
-  const GangNode& node = snapshot_.gang(w_)[static_cast<size_t>(g)];
+  const std::span<const GangNode> gang = snapshot_.gang(w_);
+  const GangNode& node = gang[static_cast<size_t>(g)];
   if (node.is_pod_set()) {
     const PodSetId s(snapshot_.info(w_).first_pod_set + node.pod_set);
     const PodSetInfo& set = snapshot_.pod_set(s);
@@ -44,10 +57,39 @@ ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
     return ExpectedCharge(snapshot_, set.request_class, rules_.victims.mig_charge) * lacking;
   }
   ResourceVector sum;
+  int independent = 0;
   for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
-    if (snapshot_.gang(w_)[static_cast<size_t>(c)].after < 0) sum += LeastNeedBelow(c);
+    if (gang[static_cast<size_t>(c)].after >= 0) continue;
+    ++independent;
+    sum += LeastNeedBelow(c);
   }
-  return sum;
+  return independent == node.min_children ? sum : ResourceVector();
+}
+
+// The resources that a pod of `s` may be charged, on whatever GPU model it ends.
+void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
+  const RequestClass& request = snapshot_.request_class(snapshot_.pod_set(s).request_class);
+  for (int r = 0; r < snapshot_.resources().size(); ++r) {
+    const bool of_gpu = r == kGpu || r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool asked = of_gpu ? request.gpu.kind != GpuRequestKind::kNone : request.need[r] > 0;
+    if (asked) resources[static_cast<size_t>(r)] = 1;
+  }
+}
+
+// Whether the claimant is not charged some of what `need` has it ask for; then that is left out.
+bool RoomPlanner::NeedsLess(const Draft& draft, ClaimantNeed& need) const {
+  ResourceVector charged;
+  for (const auto& [p, placement] : draft.solution.placed) {
+    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+    charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
+  }
+  bool less = false;
+  for (int r = 0; r < kMaxResources; ++r) {
+    char& asked = need.resources[static_cast<size_t>(r)];
+    less |= asked && charged[r] == 0;
+    if (charged[r] == 0) asked = 0;
+  }
+  return less;
 }
 
 // --- Free -------------------------------------------------------------------
@@ -136,7 +178,7 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
   if (!rights.reclaim || rights.preempt) return std::nullopt;
   const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_,
                                   snapshot_.info(w_).queue, need_);
-  const std::optional<Overreach> over = entitlements.FindOverreach(need_);
+  const std::optional<Overreach> over = entitlements.FindOverreach(need_.least);
   if (!over) return std::nullopt;
   const std::string& resource = snapshot_.resources().name(over->resource);
   const int64_t share = entitlements.entitled(over->queue, over->resource);
@@ -367,11 +409,12 @@ bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
   return least >= victims;
 }
 
-RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
+                            bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
   const size_t charges = ledger_.GetMark();
   YieldBook book(state_, ledger_, *desk_.shares, {rules_.victims, rules_.costs, cost_}, rights, w_,
-                 need_);
+                 need);
   if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
     return *std::move(refused);
   }
@@ -393,6 +436,14 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
     return Refuse(step, complete, PendingReason::kGang,
                   complete ? "no set of victims that may yield together makes room"
                            : "no victims were found, and the search was cut short");
+  }
+  // What may be taken depends on what the claimant really needs.
+  ClaimantNeed less = need;
+  const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
+  if (rights.reclaim && strict && NeedsLess(*best, less)) {
+    if (again) return Yield(step, rights, less, false);
+    return Refuse(step, false, PendingReason::kGang,
+                  "victims were found, but not for what it would need where they are");
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.

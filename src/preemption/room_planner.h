@@ -21,7 +21,9 @@ class RoomPlanner {
   // What is free, idle instances carved anew included. It nominates if `desk.now` is null.
   RoomPlan Free();
   // Where others yield by these rights; what is free counts, too.
-  RoomPlan Yield(RoomStep step, YieldRights rights);
+  RoomPlan Yield(RoomStep step, YieldRights rights) {
+    return Yield(step, rights, need_, /*again=*/true);
+  }
 
  private:
   // One victim's part in the certificate, told while the search still stands.
@@ -38,6 +40,7 @@ class RoomPlanner {
   RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
+  RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
   std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
   std::vector<RoomClaim> Attempts() const;
@@ -51,8 +54,10 @@ class RoomPlanner {
   bool IsFewest(const YieldBook& book, size_t victims) const;
   RoomPlan Write(RoomStep step, YieldBook& book, const Draft& draft);
   void WriteVictims(const YieldBook& book, const Draft& draft, Certificate& certificate) const;
-  ResourceVector LeastNeed() const;
+  ClaimantNeed NeedOfClaimant() const;
   ResourceVector LeastNeedBelow(int g) const;
+  void AddResources(PodSetId s, std::vector<char>& resources) const;
+  bool NeedsLess(const Draft& draft, ClaimantNeed& need) const;
   int64_t GpusLacking() const;
   bool IsCapable(const YieldBook& book) const;
 
@@ -64,7 +69,7 @@ class RoomPlanner {
   const RoomRules& rules_;
   const VictimCost cost_;
   const bool grows_;
-  const ResourceVector need_;
+  ClaimantNeed need_;
 };
 
 }  // namespace tessera

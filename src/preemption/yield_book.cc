@@ -11,7 +11,7 @@ namespace tessera {
 
 YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
                      const YieldPolicy& policy, YieldRights rights, WorkloadId claimant,
-                     const ResourceVector& need)
+                     const ClaimantNeed& need)
     : state_(state),
       snapshot_(state.snapshot()),
       ledger_(ledger),
@@ -53,14 +53,12 @@ bool YieldBook::IsProtected(WorkloadId w, QueueId scope, bool reclaim) const {
 }
 
 void YieldBook::JudgeGangs(YieldRights rights, WorkloadId claimant) {
-  std::vector<char> has_up(gangs_.size());
   for (size_t s = 0; s < up_.size(); ++s) {
-    if (up_[s] == 0) continue;
-    has_up[at(snapshot_.pod_set(PodSetId(static_cast<int32_t>(s))).workload)] = 1;
+    gangs_[at(snapshot_.pod_set(PodSetId(static_cast<int32_t>(s))).workload)].up += up_[s];
   }
   for (int i = 0; i < snapshot_.num_workloads(); ++i) {
     const WorkloadId w(i);
-    if (w != claimant && has_up[at(w)]) JudgeGang(rights, claimant, w);
+    if (w != claimant && gangs_[at(w)].up > 0) JudgeGang(rights, claimant, w);
   }
 }
 
@@ -180,6 +178,12 @@ void YieldBook::SetLeaves(PodId p, bool leaves) {
   gone_[at(snapshot_.pod_set_of(p))] += leaves ? 1 : -1;
 }
 
+void YieldBook::SetEnds(Gang& gang, bool ends) {
+  if (gang.ends == ends) return;
+  gang.ends = ends;
+  total_.points += ends ? policy_.costs.ended_gang : -policy_.costs.ended_gang;
+}
+
 void YieldBook::TakeUnits(const Gang& gang, QueueId q, int count) {
   if (gang.rule == YieldRule::kMoved) return;
   for (const ResourceVector& unit : gang.units) entitlements_.Take(q, unit, count);
@@ -225,6 +229,7 @@ void YieldBook::Append(PodId p) {
   SetLeaves(p, true);
   total_ += pod_costs_[at(p)];
   if (gang.rule == YieldRule::kMoved) return;
+  SetEnds(gang, static_cast<int>(gang.leaving.size()) == gang.up);
   gang.units.push_back(charge);
   entitlements_.Take(snapshot_.info(w).queue, charge, 1);
   CountShare(w, 1);
@@ -247,7 +252,7 @@ void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
     if (!moved) ledger_.Book(q, ChargeOfPod(p), true);
   }
   CountShare(w, static_cast<int>(leaving.size()) - static_cast<int>(gang.leaving.size()));
-  if (gang.ends) total_.points -= policy_.costs.ended_gang;
+  SetEnds(gang, false);
   gang.leaving = std::move(leaving);
   for (PodId p : gang.leaving) {
     SetLeaves(p, true);
@@ -255,7 +260,6 @@ void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
     if (!moved) ledger_.Book(q, ChargeOfPod(p) * -1, true);
   }
   gang.units.clear();
-  gang.ends = false;
   if (moved) return;
   const GangCut cut(snapshot_, w, is_up_, leaves_);
   for (const std::vector<PodId>& unit : cut.Units()) {
@@ -263,8 +267,7 @@ void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
     for (PodId p : unit) sum += ChargeOfPod(p);
     gang.units.push_back(sum);
   }
-  gang.ends = !gang.leaving.empty() && cut.IsAll();
-  if (gang.ends) total_.points += policy_.costs.ended_gang;
+  SetEnds(gang, static_cast<int>(gang.leaving.size()) == gang.up);
   TakeUnits(gang, q, 1);
 }
 
@@ -276,6 +279,7 @@ void YieldBook::RollBack(Mark mark) {
     ledger_.RollBack(entry.ledger_mark);
     if (entry.appended) {
       gang.leaving.erase(std::ranges::lower_bound(gang.leaving, entry.pod));
+      SetEnds(gang, false);
       SetLeaves(entry.pod, false);
       total_ -= pod_costs_[at(entry.pod)];
       if (gang.rule == YieldRule::kMoved) continue;
@@ -289,15 +293,17 @@ void YieldBook::RollBack(Mark mark) {
       SetLeaves(p, false);
       total_ -= pod_costs_[at(p)];
     }
-    if (gang.ends) total_.points -= policy_.costs.ended_gang;
+    SetEnds(gang, false);
     CountShare(entry.workload, static_cast<int>(entry.before.leaving.size()) -
                                    static_cast<int>(gang.leaving.size()));
+    const bool ends = entry.before.ends;
+    entry.before.ends = false;
     gang = std::move(entry.before);
+    SetEnds(gang, ends);
     for (PodId p : gang.leaving) {
       SetLeaves(p, true);
       total_ += pod_costs_[at(p)];
     }
-    if (gang.ends) total_.points += policy_.costs.ended_gang;
     TakeUnits(gang, q, 1);
   }
 }
@@ -359,17 +365,21 @@ RoomCost YieldBook::MarginalCost(PodId p) {
   if (!is_candidate(p)) return kNoCost;
   if (leaves(p)) return {};
   const WorkloadId w = workload_of(p);
-  if (gangs_[at(w)].rule == YieldRule::kMoved || IsSurplus(p)) return pod_costs_[at(p)];
-  if (gangs_[at(w)].only_surplus) return kNoCost;
+  const Gang& gang = gangs_[at(w)];
+  if (gang.rule == YieldRule::kMoved) return pod_costs_[at(p)];
+  const auto with_end = [&](RoomCost cost, size_t pods) {
+    const bool ends = static_cast<int>(gang.leaving.size() + pods) == gang.up;
+    return ends ? cost + RoomCost{policy_.costs.ended_gang, 0} : cost;
+  };
+  if (IsSurplus(p)) return with_end(pod_costs_[at(p)], 1);
+  if (gang.only_surplus) return kNoCost;
   leaves_[at(p)] = 1;
-  const GangCut original(snapshot_, w, is_up_, leaves_);
   const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
   RoomCost cost = pod_costs_[at(p)];
   for (PodId other : more) cost += pod_costs_[at(other)];
-  if (original.IsAll()) cost.points += policy_.costs.ended_gang;
   leaves_[at(p)] = 0;
   for (PodId other : more) leaves_[at(other)] = 0;
-  return cost;
+  return with_end(cost, more.size() + 1);
 }
 
 std::vector<PodId> YieldBook::LeavingSince(Mark mark) const {

@@ -55,12 +55,12 @@ struct YieldPolicy {
 
 class YieldBook {
  public:
-  // `ledger` is charged for what leaves, and must be rolled back by the caller in the end;
-  // `need` is what the claimant is charged at least. All must outlive the object.
+  // `ledger` is charged for what leaves, and must be rolled back by the caller in the end. All
+  // must outlive the object.
   // O(pods + queues).
   YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
             const YieldPolicy& policy, YieldRights rights, WorkloadId claimant,
-            const ResourceVector& need);
+            const ClaimantNeed& need);
 
   // Pods that may have to leave, ascending, and where they are.
   std::span<const PodId> candidates() const { return candidates_; }
@@ -107,6 +107,7 @@ class YieldBook {
     bool only_surplus = false;   // its minimum is protected
     bool is_sound = true;        // before the plan, it and each of its parts held their minimum
     int most = INT32_MAX;        // pods that may leave
+    int up = 0;                  // pods that there were
     bool ends = false;           // all of it leaves
     std::vector<PodId> leaving;  // ascending
     std::vector<ResourceVector> units;  // of what leaves, where it is reclaimed
@@ -135,6 +136,7 @@ class YieldBook {
   Victim VictimOf(PodId p, bool is_moved) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
+  void SetEnds(Gang& gang, bool ends);
   ResourceVector ChargeOfPod(PodId p) const;
   void Append(PodId p);
   void Assign(WorkloadId w, std::vector<PodId> leaving);

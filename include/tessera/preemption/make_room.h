@@ -19,9 +19,10 @@
 
 namespace tessera {
 
+// The initializers let a designated initializer leave fields out without a warning.
 struct RoomRules {
-  VictimRules victims;
-  RoomCosts costs;
+  VictimRules victims = {};
+  RoomCosts costs = {};
   bool honour_nominations = true;  // `UsagePolicy::honour_nominations`
   // Pods looked for: in one search for a placement; in the search for the cheapest victims,
   // which is made for at most `exact_candidates` pods that may yield.
