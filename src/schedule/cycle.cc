@@ -5,13 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "src/schedule/job_facts.h"
 #include "src/schedule/job_queue.h"
 #include "src/schedule/ledger_account.h"
 #include "src/schedule/pending_report.h"
-#include "src/schedule/plan_writer.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/share/quota_ledger.h"
+#include "tessera/state/plan_writer.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +36,7 @@ class Cycle {
         ledger_(snapshot.queues(), usage_, shares_.capacity),
         order_(
             serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),
+        least_(snapshot, rules.usage.mig_charge),
         now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
         jobs_(static_cast<size_t>(snapshot.queues().size()), JobQueue(ServedLater{before})),
         attempts_(static_cast<size_t>(snapshot.num_workloads())),
@@ -42,9 +44,6 @@ class Cycle {
     if (!snapshot.releasing().empty()) {
       const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
       later_ = Room{ClusterState(tables_, initial), {}};
-    }
-    for (int c = 0; c < snapshot.num_request_classes(); ++c) {
-      expected_.push_back(ExpectedCharge(snapshot, RequestClassId(c), rules.usage.mig_charge));
     }
   }
 
@@ -110,35 +109,15 @@ class Cycle {
     now_.state.Commit();
   }
 
-  bool HasPlaceable(WorkloadId w) const {
-    const WorkloadInfo& info = snapshot_.info(w);
-    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
-      if (now_.state.placeable(PodSetId(s)) > 0) return true;
-    }
-    return false;
-  }
-
-  GangStage StageOf(WorkloadId w) const {
-    if (!IsWhole(now_.state, w)) return GangStage::kBelowMinimum;
-    const WorkloadInfo& info = snapshot_.info(w);
-    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
-      const PodSetId id(s);
-      if (now_.state.placed(id) > snapshot_.pod_set(id).min_count) {
-        return GangStage::kAboveMinimum;
-      }
-    }
-    return GangStage::kAtMinimum;
-  }
-
   void Push(WorkloadId w) {
     const Workload& workload = snapshot_.workload(w);
-    jobs(LeafOf(w)).push({workload.priority, StageOf(w), workload.submitted, w});
+    jobs(LeafOf(w)).push({workload.priority, StageOf(now_.state, w), workload.submitted, w});
   }
 
   void CollectJobs(StageFilter wanted) {
     for (int i = 0; i < snapshot_.num_workloads(); ++i) {
       const WorkloadId w(i);
-      if (HasPlaceable(w) && wanted(StageOf(w))) Push(w);
+      if (HasPlaceable(now_.state, w) && wanted(StageOf(now_.state, w))) Push(w);
     }
     for (int q = 0; q < snapshot_.queues().size(); ++q) {
       if (!jobs(QueueId(q)).empty()) RankQueue(QueueId(q));
@@ -146,44 +125,9 @@ class Cycle {
   }
 
   void RankQueue(QueueId q) {
-    order_->SetJob(
-        q, jobs(q).empty() ? std::nullopt : std::optional(LeastCharge(jobs(q).top().workload)));
-  }
-
-  // What the next unit of `w` charges at least.
-  ResourceVector LeastCharge(WorkloadId w) const {
-    if (!IsWhole(now_.state, w)) return LeastChargeBelow(w, 0);
-    const WorkloadInfo& info = snapshot_.info(w);
-    for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
-      if (now_.state.placeable(PodSetId(s)) > 0) return Expected(PodSetId(s));
-    }
-    return ResourceVector();
-  }
-
-  const ResourceVector& Expected(PodSetId s) const {
-    return expected_[static_cast<size_t>(snapshot_.pod_set(s).request_class.value())];
-  }
-
-  ResourceVector LeastChargeBelow(WorkloadId w, int g) const {
-    const GangNode& node = snapshot_.gang(w)[static_cast<size_t>(g)];
-    if (node.is_pod_set()) {
-      const PodSetId s(snapshot_.info(w).first_pod_set + node.pod_set);
-      return Expected(s) * Lacking(s);
-    }
-    ResourceVector sum;
-    int independent = 0;
-    for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
-      if (snapshot_.gang(w)[static_cast<size_t>(c)].after >= 0) continue;
-      ++independent;
-      sum += LeastChargeBelow(w, c);
-    }
-    // Where a choice of children suffices, none of them is certain to be charged.
-    return independent == node.min_children ? sum : ResourceVector();
-  }
-
-  // Pods that a pod set lacks of its minimum.
-  int Lacking(PodSetId s) const {
-    return std::max(snapshot_.pod_set(s).min_count - now_.state.standing(s), 0);
+    order_->SetJob(q, jobs(q).empty()
+                          ? std::nullopt
+                          : std::optional(least_.Of(now_.state, jobs(q).top().workload)));
   }
 
   // Tells whether anything was placed.
@@ -194,7 +138,7 @@ class Cycle {
       jobs(q).pop();
       if (TryJob(w)) {
         placed = true;
-        if (HasPlaceable(w)) Rejoin(w);
+        if (HasPlaceable(now_.state, w)) Rejoin(w);
       }
       RankQueue(q);
     }
@@ -213,7 +157,7 @@ class Cycle {
     std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
     if (!whole) {
       // A cheap answer for a queue that is full.
-      const auto refusal = ledger_.Check(LeafOf(w), LeastChargeBelow(w, 0), preemptible);
+      const auto refusal = ledger_.Check(LeafOf(w), least_.OfMinimum(now_.state, w), preemptible);
       if (refusal) return attempt = Attempt{{}, refusal}, false;
     }
     LedgerAccount account(snapshot_, rules_.usage.mig_charge, ledger_, LeafOf(w), preemptible);
@@ -284,9 +228,9 @@ class Cycle {
   FairShares shares_;
   QuotaLedger ledger_;
   const std::unique_ptr<QueueServer> order_;
+  const LeastCharges least_;
   Room now_;                                      // releasing pods still hold their places
   std::optional<Room> later_;                     // they are gone
-  std::vector<ResourceVector> expected_;          // by request class
   std::vector<JobQueue> jobs_;                    // by queue
   std::vector<std::optional<Attempt>> attempts_;  // by workload
   // By workload: some of it is nominated, and what comes later may depend on that.

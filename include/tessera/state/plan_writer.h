@@ -1,5 +1,5 @@
-#ifndef TESSERA_SRC_SCHEDULE_PLAN_WRITER_H_
-#define TESSERA_SRC_SCHEDULE_PLAN_WRITER_H_
+#ifndef TESSERA_STATE_PLAN_WRITER_H_
+#define TESSERA_STATE_PLAN_WRITER_H_
 
 // Turns what a search did to a state into actions.
 
@@ -22,4 +22,4 @@ void WriteNominations(const ClusterState& state, std::span<const PodId> pods,
 
 }  // namespace tessera
 
-#endif  // TESSERA_SRC_SCHEDULE_PLAN_WRITER_H_
+#endif  // TESSERA_STATE_PLAN_WRITER_H_

@@ -1,4 +1,4 @@
-#include "src/schedule/plan_writer.h"
+#include "tessera/state/plan_writer.h"
 
 #include <utility>
 

@@ -1,0 +1,56 @@
+#ifndef TESSERA_CLUSTER_VICTIM_RULES_H_
+#define TESSERA_CLUSTER_VICTIM_RULES_H_
+
+// Who may be asked to yield, as plain data: planners follow it and `CheckVictims` judges by it.
+
+#include "tessera/cluster/charge.h"
+
+namespace tessera {
+
+// When a queue has so much that another may reclaim of it.
+enum class ReclaimTest {
+  // On every queue below the lowest common ancestor with the claimant, from the leaf up, the
+  // units taken can be put in an order in which each, before it leaves, finds the queue above
+  // its fair share in a resource that the unit holds and the claimant needs, and only the last
+  // may leave it below. The claimant's queues below the highest such ancestor end within their
+  // fair share of what it needs.
+  kEntitlement,
+  // KAI-Scheduler v0.17: cpu, memory and gpu; only at the level where the paths part, in any
+  // resource, above the larger of quota and fair share (or above the quota, if the claimant's
+  // side stays within its own); the claimant's leaf ends within its fair share; no ancestor of it
+  // ends at a larger part of its fair share than a sibling that lost something.
+  kKai,
+};
+
+// Whose `reclaim_min_runtime` protects a workload, inherited from above where not stated.
+enum class RuntimeScope {
+  kCommonAncestor,  // the child, on the victim's side, of the lowest common ancestor
+  kQueue,           // the victim's own queue
+};
+
+// The initializers let a designated initializer leave fields out without a warning.
+struct VictimRules {
+  ReclaimTest reclaim = ReclaimTest::kEntitlement;
+  RuntimeScope reclaim_runtime = RuntimeScope::kCommonAncestor;
+  MigCharge mig_charge = MigCharge::kByComputeSlices;
+  // False: only preemptible workloads have others moved for them.
+  bool move_for_all = true;
+  // A victim that fits elsewhere at once is moved there, and loses nothing then: whether it had
+  // to yield is not asked.
+  bool replace_victims = false;
+
+  friend bool operator==(const VictimRules&, const VictimRules&) = default;
+};
+
+// What KAI-Scheduler does.
+inline VictimRules KaiVictimRules() {
+  return {.reclaim = ReclaimTest::kKai,
+          .reclaim_runtime = RuntimeScope::kCommonAncestor,
+          .mig_charge = MigCharge::kWholeG,
+          .move_for_all = false,
+          .replace_victims = true};
+}
+
+}  // namespace tessera
+
+#endif  // TESSERA_CLUSTER_VICTIM_RULES_H_

@@ -1,0 +1,59 @@
+#ifndef TESSERA_SRC_PREEMPTION_CLAIM_ACCOUNT_H_
+#define TESSERA_SRC_PREEMPTION_CLAIM_ACCOUNT_H_
+
+// Asks the ledger for a claimant, without booking anything.
+
+#include <optional>
+#include <vector>
+
+#include "tessera/cluster/charge.h"
+#include "tessera/placement/gang_placement.h"
+#include "tessera/share/quota_ledger.h"
+
+namespace tessera {
+
+class ClaimAccount final : public Account {
+ public:
+  ClaimAccount(const Snapshot& snapshot, const QuotaLedger& ledger, MigCharge rule, WorkloadId w)
+      : snapshot_(snapshot),
+        ledger_(ledger),
+        rule_(rule),
+        leaf_(snapshot.info(w).queue),
+        preemptible_(snapshot.workload(w).is_preemptible()) {}
+
+  bool Charge(PodId p, const PodPlacement& placement) override {
+    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+    const ResourceVector charge = ChargeOf(snapshot_, c, placement, rule_);
+    const std::optional<QuotaRefusal> refusal =
+        ledger_.Check(leaf_, charged_ + charge, preemptible_);
+    if (refusal) {
+      refusal_ = refusal;
+      return false;
+    }
+    charged_ += charge;
+    charges_.push_back(charge);
+    return true;
+  }
+
+  size_t GetMark() const override { return charges_.size(); }
+  void RollBack(size_t mark) override {
+    for (; charges_.size() > mark; charges_.pop_back()) charged_ -= charges_.back();
+  }
+
+  const ResourceVector& charged() const { return charged_; }
+  const std::optional<QuotaRefusal>& refusal() const { return refusal_; }
+
+ private:
+  const Snapshot& snapshot_;
+  const QuotaLedger& ledger_;
+  const MigCharge rule_;
+  const QueueId leaf_;
+  const bool preemptible_;
+  ResourceVector charged_;
+  std::vector<ResourceVector> charges_;
+  std::optional<QuotaRefusal> refusal_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_PREEMPTION_CLAIM_ACCOUNT_H_

@@ -1,0 +1,236 @@
+#include "src/preemption/entitlements.h"
+
+#include <algorithm>
+
+#include "absl/numeric/int128.h"
+#include "tessera/resources/units.h"
+
+namespace tessera {
+namespace {
+
+std::vector<ResourceVector> HeldBy(const QueueTree& tree, const QuotaLedger& ledger) {
+  std::vector<ResourceVector> held;
+  for (int q = 0; q < tree.size(); ++q) held.push_back(ledger.allocated(QueueId(q)));
+  return held;
+}
+
+constexpr int kKaiResources[] = {kCpu, kMemory, kGpu};
+
+}  // namespace
+
+Entitlements::Entitlements(const QueueTree& tree, const FairShares& shares,
+                           const VictimRules& rules, const QuotaLedger& ledger, QueueId claimant,
+                           const ClaimantNeed& need)
+    : tree_(tree),
+      shares_(shares),
+      rules_(rules),
+      before_(HeldBy(tree, ledger)),
+      claimant_(claimant),
+      need_(need.least),
+      counts_(kMaxResources) {
+  for (int r = 0; r < kMaxResources; ++r) {
+    const bool kai = r == kCpu || r == kMemory || r == kGpu;
+    // Pods are no resource that a queue is entitled to.
+    const bool strict = r != kPods && need.resources[static_cast<size_t>(r)];
+    counts_[static_cast<size_t>(r)] = rules.reclaim == ReclaimTest::kKai ? kai : strict;
+  }
+}
+
+bool Entitlements::IsOnPath(QueueId q) const {
+  for (QueueId at = claimant_; at.valid(); at = tree_.parent(at)) {
+    if (at == q) return true;
+  }
+  return false;
+}
+
+QueueId Entitlements::Branch(QueueId q) const {
+  while (tree_.parent(q).valid() && !IsOnPath(tree_.parent(q))) q = tree_.parent(q);
+  return q;
+}
+
+void Entitlements::Take(QueueId q, const ResourceVector& unit, int count) {
+  ResourceVector charge;
+  for (int r = 0; r < kMaxResources; ++r) charge[r] = counts(r) ? unit[r] : 0;
+  for (QueueId at = q; at.valid(); at = tree_.parent(at)) {
+    Account& account = accounts_[at];
+    account.taken += charge * count;
+    if (IsOnPath(at)) continue;
+    account.units += count;
+    const auto same =
+        std::ranges::find(account.by_charge, charge, &std::pair<ResourceVector, int>::first);
+    if (same == account.by_charge.end()) {
+      account.by_charge.emplace_back(charge, count);
+    } else if ((same->second += count) == 0) {
+      account.by_charge.erase(same);
+    }
+  }
+}
+
+bool Entitlements::IsLegal(QueueId q) const {
+  if (q == claimant_) return true;
+  const QueueId branch = Branch(q);
+  for (QueueId at = q;; at = tree_.parent(at)) {
+    const auto it = accounts_.find(at);
+    const bool judged = rules_.reclaim == ReclaimTest::kEntitlement || at == branch;
+    if (judged && it != accounts_.end() && it->second.units > 0) {
+      const bool legal = rules_.reclaim == ReclaimTest::kKai ? IsLegalByKai(at, it->second)
+                                                             : HasOrder(at, it->second);
+      if (!legal) return false;
+    }
+    if (at == branch) return true;
+  }
+}
+
+bool Entitlements::HasOrder(QueueId q, const Account& account) const {
+  ResourceVector state;
+  for (int r = 0; r < kMaxResources; ++r) state[r] = held(q, r) - account.taken[r];
+  if (HasOrderBefore(q, account, state, std::nullopt)) return true;
+  for (size_t i = 0; i < account.by_charge.size(); ++i) {
+    const ResourceVector& unit = account.by_charge[i].first;
+    bool above = false;
+    for (int r = 0; r < kMaxResources && !above; ++r) {
+      above = unit[r] > 0 && state[r] + unit[r] > entitled(q, r);
+    }
+    if (above && HasOrderBefore(q, account, state + unit, i)) return true;
+  }
+  return false;
+}
+
+// Whether all units but one of kind `last` can leave, each finding the queue above its
+// entitlement and leaving it not below, until `state` is reached. Told backwards: what may
+// leave last is put back first, and whatever is put back makes it easier for the others.
+bool Entitlements::HasOrderBefore(QueueId q, const Account& account, ResourceVector state,
+                                  std::optional<size_t> last) const {
+  std::vector<char> placed(account.by_charge.size());
+  for (size_t open = placed.size(); open > 0;) {
+    const size_t before = open;
+    for (size_t i = 0; i < placed.size(); ++i) {
+      if (placed[i]) continue;
+      const auto& [unit, count] = account.by_charge[i];
+      bool may = false;
+      for (int r = 0; r < kMaxResources && !may; ++r) {
+        may = unit[r] > 0 && state[r] >= entitled(q, r);
+      }
+      const int left = last == i ? count - 1 : count;
+      if (!may && left > 0) continue;
+      state += unit * left;
+      placed[i] = true;
+      --open;
+    }
+    if (open == before) return false;
+  }
+  return true;
+}
+
+int64_t Entitlements::Allocatable(QueueId q, int r) const {
+  const int64_t quota = tree_.quota(q)[r], limit = tree_.limit(q)[r];
+  return quota == kUnlimited ? limit : std::min(limit, std::max(quota, entitled(q, r)));
+}
+
+// Whether the claimant's queue beside `side` stays within its quota.
+bool Entitlements::ClaimantWithinQuota(QueueId side) const {
+  QueueId own = claimant_;
+  while (tree_.parent(own) != tree_.parent(side)) own = tree_.parent(own);
+  return std::ranges::all_of(kKaiResources,
+                             [&](int r) { return left(own, r) + need_[r] <= tree_.quota(own)[r]; });
+}
+
+bool Entitlements::IsLegalByKai(QueueId q, const Account& account) const {
+  const bool guaranteed = ClaimantWithinQuota(q);
+  for (const auto& [unit, count] : account.by_charge) {
+    for (int r : kKaiResources) {
+      const int64_t before = left(q, r) + unit[r];
+      if (before > Allocatable(q, r)) return true;
+      if (guaranteed && before > tree_.quota(q)[r]) return true;
+    }
+  }
+  return false;
+}
+
+bool Entitlements::MayYield(QueueId q) const {
+  const QueueId branch = Branch(q);
+  const bool kai = rules_.reclaim == ReclaimTest::kKai;
+  const bool guaranteed = kai && ClaimantWithinQuota(branch);
+  for (QueueId at = kai ? branch : q;; at = tree_.parent(at)) {
+    bool above = false;
+    for (int r = 0; r < kMaxResources && !above; ++r) {
+      if (!counts(r)) continue;
+      const int64_t bound = kai ? Allocatable(at, r) : entitled(at, r);
+      above = held(at, r) > bound || (guaranteed && held(at, r) > tree_.quota(at)[r]);
+    }
+    if (!above) return false;
+    if (at == branch) return true;
+  }
+}
+
+std::optional<Overreach> Entitlements::FindOverreach(const ResourceVector& charge) const {
+  const bool kai = rules_.reclaim == ReclaimTest::kKai;
+  // The highest of the claimant's queues beside which something was taken.
+  QueueId top = claimant_;
+  for (QueueId at = claimant_; at.valid() && !kai; at = tree_.parent(at)) {
+    for (QueueId sibling : tree_.children(tree_.parent(at))) {
+      if (sibling == at) continue;
+      const auto it = accounts_.find(sibling);
+      if (it != accounts_.end() && it->second.units > 0) top = at;
+    }
+  }
+  for (QueueId at = claimant_;; at = tree_.parent(at)) {
+    for (int r = 0; r < kMaxResources; ++r) {
+      if (!counts(r)) continue;
+      const int64_t over = left(at, r) + charge[r] - entitled(at, r);
+      if (over > 0) return Overreach{at, r, over};
+    }
+    if (at == top) return std::nullopt;
+  }
+}
+
+bool Entitlements::IsBalanced(const ResourceVector& charge) const {
+  if (rules_.reclaim != ReclaimTest::kKai) return true;
+  for (QueueId at = claimant_; at.valid(); at = tree_.parent(at)) {
+    for (QueueId sibling : tree_.children(tree_.parent(at))) {
+      const auto it = accounts_.find(sibling);
+      if (sibling == at || it == accounts_.end() || it->second.units == 0) continue;
+      for (int r : kKaiResources) {
+        if (need_[r] <= 0) continue;
+        const int64_t own = left(at, r) + charge[r], own_share = entitled(at, r);
+        const int64_t other = left(sibling, r), other_share = entitled(sibling, r);
+        if (own <= own_share || other_share <= 0) continue;
+        if (absl::int128{own} * other_share >= absl::int128{other} * own_share) return false;
+      }
+    }
+  }
+  return true;
+}
+
+Excess Entitlements::ExcessOf(QueueId q) const {
+  const QueueId branch = Branch(q);
+  const bool kai = rules_.reclaim == ReclaimTest::kKai;
+  Excess excess{branch, kGpu};
+  int64_t most = -1;
+  for (int r = 0; r < kMaxResources; ++r) {
+    if (!counts(r) || held(branch, r) <= 0) continue;
+    const int64_t bound =
+        kai ? std::min(entitled(branch, r), tree_.quota(branch)[r]) : entitled(branch, r);
+    const int64_t over = held(branch, r) - bound;
+    // The largest part of what it holds; ties: the lower resource.
+    const int64_t part =
+        over <= 0 ? 0 : static_cast<int64_t>(absl::int128{over} * 1000000 / held(branch, r));
+    if (part > most) {
+      most = part;
+      excess.resource = r;
+    }
+  }
+  return excess;
+}
+
+int64_t Entitlements::Need(QueueId q) const {
+  int64_t least = 1000;
+  for (int r = 0; r < kMaxResources; ++r) {
+    if (!counts(r) || left(q, r) <= 0) continue;
+    const absl::int128 part = absl::int128{entitled(q, r)} * 1000 / left(q, r);
+    least = std::min<int64_t>(least, part > 1000 ? 1000 : static_cast<int64_t>(part));
+  }
+  return least;
+}
+
+}  // namespace tessera

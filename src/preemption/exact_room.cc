@@ -1,0 +1,114 @@
+#include "src/preemption/exact_room.h"
+
+#include <algorithm>
+
+#include "src/preemption/claim_account.h"
+#include "src/preemption/room_moves.h"
+
+namespace tessera {
+
+ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
+                     MigCharge mig_charge, WorkloadId w, bool grows, bool all_move,
+                     const Limits& limits)
+    : state_(state),
+      snapshot_(state.snapshot()),
+      ledger_(ledger),
+      book_(book),
+      mig_charge_(mig_charge),
+      w_(w),
+      grows_(grows),
+      all_move_(all_move),
+      gang_budget_(limits.gang_budget),
+      budget_(limits.exact_budget),
+      items_(book.candidates().begin(), book.candidates().end()),
+      stays_(static_cast<size_t>(snapshot_.num_pods())) {
+  std::ranges::stable_sort(
+      items_, [&book](PodId a, PodId b) { return book.pod_cost(a) < book.pod_cost(b); });
+}
+
+std::optional<RoomSolution> ExactRoom::Run(RoomCost best) {
+  best_ = best;
+  solution_.reset();
+  if (CouldSuffice()) Branch(0);
+  return solution_;
+}
+
+// The pods before `next` are decided; they leave or stay.
+void ExactRoom::Branch(size_t next) {
+  if (book_.total() >= best_ || budget_ <= 0) return;
+  // Whoever leaves besides makes it dearer, unless more have to move to let all move, or to
+  // leave so that queues permit it.
+  if (TryLeaving()) return;
+  while (next < items_.size() && book_.leaves(items_[next])) ++next;
+  if (next == items_.size()) return;
+  const PodId p = items_[next];
+  const YieldBook::Mark mark = book_.GetMark();
+  if (book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1);
+  book_.RollBack(mark);
+  stays_[static_cast<size_t>(p.value())] = 1;
+  if (CouldSuffice()) Branch(next + 1);
+  stays_[static_cast<size_t>(p.value())] = 0;
+}
+
+// Whether nothing left since `mark` that was decided to stay.
+bool ExactRoom::IsCoherent(YieldBook::Mark mark) const {
+  return std::ranges::none_of(book_.LeavingSince(mark), [this](PodId p) {
+    return stays_[static_cast<size_t>(p.value())] != 0;
+  });
+}
+
+// Whether the claimant would fit if everything left that is not decided to stay.
+bool ExactRoom::CouldSuffice() {
+  const ClusterState::Mark mark = state_.GetMark();
+  for (PodId p : items_) {
+    if (!stays_[static_cast<size_t>(p.value())]) state_.Remove(p);
+  }
+  const GangOptions options{nullptr, gang_budget_};
+  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
+                                     : PlaceGang(state_, w_, FindPacked, options);
+  state_.RollBack(mark);
+  budget_ -= 1 + static_cast<int64_t>(found.pods.size());
+  return found.placed();
+}
+
+// Whether it suffices that exactly those leave that do; then it is the best so far.
+bool ExactRoom::TryLeaving() {
+  const ClusterState::Mark mark = state_.GetMark();
+  RoomSolution solution;
+  std::vector<PodPlacement> homes;
+  for (PodId p : items_) {
+    if (!book_.leaves(p)) continue;
+    state_.Remove(p);
+    solution.leaving.push_back(p);
+    homes.push_back(book_.home(p));
+  }
+  ClaimAccount account(snapshot_, ledger_, mig_charge_, w_);
+  const GangOptions options{&account, gang_budget_};
+  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
+                                     : PlaceGang(state_, w_, FindPacked, options);
+  budget_ -= 1 + static_cast<int64_t>(found.pods.size());
+  bool suffices = found.placed();
+  if (suffices && book_.reclaims()) {
+    suffices = !book_.entitlements().FindOverreach(account.charged()) &&
+               book_.entitlements().IsBalanced(account.charged());
+  }
+  if (suffices && all_move_) {
+    solution.moved = FindNewPlaces(state_, solution.leaving, homes);
+    suffices = solution.moved.size() == solution.leaving.size();
+  }
+  for (PodId p : found.pods) solution.placed.push_back({p, state_.placement(p)});
+  state_.RollBack(mark);
+  if (suffices && all_move_) {
+    const ClusterState::Mark start = state_.GetMark();
+    suffices = InOrder(state_, solution.moved).has_value();
+    state_.RollBack(start);
+  }
+  if (!suffices) return false;
+  solution.cost = book_.total();
+  best_ = solution.cost;
+  std::ranges::sort(solution.leaving);
+  solution_ = std::move(solution);
+  return true;
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+#ifndef TESSERA_SRC_PREEMPTION_EXACT_ROOM_H_
+#define TESSERA_SRC_PREEMPTION_EXACT_ROOM_H_
+
+// The cheapest victims, by branch and bound over the pods that may yield.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "src/preemption/yield_book.h"
+#include "tessera/placement/gang_placement.h"
+#include "tessera/preemption/make_room.h"
+
+namespace tessera {
+
+// Pods that leave, where those go that move, and where the claimant is then.
+struct RoomSolution {
+  std::vector<PodId> leaving;
+  std::vector<PodTarget> moved;  // of `leaving`
+  std::vector<PodTarget> placed;
+  RoomCost cost;
+};
+
+class ExactRoom {
+ public:
+  struct Limits {
+    int64_t gang_budget = 0;
+    int64_t exact_budget = 0;
+  };
+  // `all_move`: whatever leaves must find a new place.
+  ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book, MigCharge mig_charge,
+            WorkloadId w, bool grows, bool all_move, const Limits& limits);
+
+  // The cheapest solution that costs less than `best`, or nothing. State, ledger and book are
+  // as before.
+  std::optional<RoomSolution> Run(RoomCost best);
+
+  // Whether the search was not cut short: there is no cheaper solution.
+  bool is_complete() const { return budget_ > 0; }
+
+ private:
+  void Branch(size_t next);
+  bool IsCoherent(YieldBook::Mark mark) const;
+  bool CouldSuffice();
+  bool TryLeaving();
+
+  ClusterState& state_;
+  const Snapshot& snapshot_;
+  QuotaLedger& ledger_;
+  YieldBook& book_;
+  const MigCharge mig_charge_;
+  const WorkloadId w_;
+  const bool grows_, all_move_;
+  const int64_t gang_budget_;
+  int64_t budget_;
+  std::vector<PodId> items_;  // the cheapest first
+  std::vector<char> stays_;   // by pod
+  RoomCost best_;
+  std::optional<RoomSolution> solution_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_PREEMPTION_EXACT_ROOM_H_

@@ -1,0 +1,127 @@
+#include "tessera/preemption/make_room.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "src/preemption/room_planner.h"
+#include "tessera/share/usage.h"
+
+namespace tessera {
+namespace {
+
+using PlanOnDesk = RoomPlan (*)(const RoomDesk&, WorkloadId, const RoomRules&, VictimCost);
+
+// The desk of a snapshot of which nothing has been planned yet.
+RoomPlan PlanOn(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,
+                const RoomRules& rules, PlanOnDesk plan) {
+  const auto tables = std::make_shared<const StateTables>(snapshot);
+  const bool nominated = rules.honour_nominations;
+  ClusterState now(tables, {.nominated = nominated, .releasing = true});
+  ClusterState later(tables, {.nominated = nominated, .releasing = false});
+  const std::vector<QueueUsage> usage = MeasureUsage(
+      snapshot, {rules.victims.mig_charge, rules.honour_nominations, /*count_unschedulable=*/true});
+  QuotaLedger ledger(snapshot.queues(), usage, shares.capacity);
+  const VictimWeights weights;
+  const auto cost = [&weights](const Victim& victim) { return weights.Cost(victim); };
+  return plan({&now, &later, &ledger, &shares}, w, rules, cost);
+}
+
+// The better of two answers: a plan before none, the cheaper plan, and of refusals the last,
+// which is proven only if both are.
+RoomPlan BetterOf(RoomPlan a, RoomPlan b) {
+  if (a.found() && b.found()) return b.certificate.cost < a.certificate.cost ? b : a;
+  if (a.found()) return a;
+  if (!b.found() && !a.certificate.proven) {
+    b.certificate.proven = false;
+    b.outcome = RoomOutcome::kBudgetExhausted;
+  }
+  return b;
+}
+
+}  // namespace
+
+RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
+  RoomPlanner planner(desk, w, rules, cost);
+  RoomPlan plan = planner.Yield(RoomStep::kReclaim, {.reclaim = true});
+  // Only who may reclaim may have others moved instead.
+  const bool gated = !plan.found() && plan.certificate.reason == PendingReason::kQuota;
+  if (!rules.victims.replace_victims || gated) return plan;
+  RoomPlan moves = planner.Yield(RoomStep::kConsolidate, {.move = true});
+  return moves.found() ? BetterOf(std::move(plan), std::move(moves)) : plan;
+}
+
+RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
+                        VictimCost cost) {
+  return RoomPlanner(desk, w, rules, cost).Yield(RoomStep::kPreempt, {.preempt = true});
+}
+
+RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
+                           VictimCost cost) {
+  return RoomPlanner(desk, w, rules, cost).Yield(RoomStep::kConsolidate, {.move = true});
+}
+
+RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
+  RoomPlanner planner(desk, w, rules, cost);
+  RoomPlan free = planner.Free();
+  if (free.found()) return free;
+  RoomPlan plan = planner.Yield(RoomStep::kConsolidate, {.move = true});
+  plan = BetterOf(std::move(plan), planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
+  plan = BetterOf(std::move(plan), planner.Yield(RoomStep::kPreempt, {.preempt = true}));
+  // By both rights together where neither suffices.
+  if (plan.found()) return plan;
+  return BetterOf(std::move(plan),
+                  planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true}));
+}
+
+RoomPlan PlanReclaim(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,
+                     const RoomRules& rules) {
+  return PlanOn(snapshot, shares, w, rules, PlanReclaim);
+}
+
+RoomPlan PlanPreemption(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,
+                        const RoomRules& rules) {
+  return PlanOn(snapshot, shares, w, rules, PlanPreemption);
+}
+
+RoomPlan PlanConsolidation(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,
+                           const RoomRules& rules) {
+  return PlanOn(snapshot, shares, w, rules, PlanConsolidation);
+}
+
+RoomPlan PlanMakeRoom(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,
+                      const RoomRules& rules) {
+  return PlanOn(snapshot, shares, w, rules, PlanMakeRoom);
+}
+
+void CarryOut(const RoomPlan& plan, const RoomRules& rules, const RoomDesk& desk) {
+  const Snapshot& snapshot = desk.later->snapshot();
+  const auto book = [&](PodId p, const PodPlacement& placement, int count) {
+    const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
+    const ResourceVector charge =
+        ChargeOf(snapshot, set.request_class, placement, rules.victims.mig_charge);
+    desk.ledger->Book(snapshot.info(set.workload).queue, charge * count,
+                      snapshot.workload(set.workload).is_preemptible());
+  };
+  for (PodId p : plan.evicted) {
+    book(p, desk.later->placement(p), -1);
+    desk.later->Remove(p);
+  }
+  for (const PodTarget& move : plan.moved) {
+    book(move.pod, desk.later->placement(move.pod), -1);
+    desk.later->Remove(move.pod);
+    desk.later->Place(move.pod, move.placement);
+    book(move.pod, move.placement, 1);
+  }
+  for (const PodTarget& target : plan.placed) {
+    desk.later->Place(target.pod, target.placement);
+    book(target.pod, target.placement, 1);
+    if (desk.now == nullptr) continue;
+    if (plan.binds) {
+      desk.now->Place(target.pod, target.placement);
+    } else {
+      desk.now->Reserve(target.pod, target.placement);
+    }
+  }
+}
+
+}  // namespace tessera

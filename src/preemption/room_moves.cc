@@ -1,0 +1,89 @@
+#include "src/preemption/room_moves.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "tessera/placement/finders.h"
+
+namespace tessera {
+
+NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home) {
+  NodeRange range{0, snapshot.num_nodes()};
+  const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
+  const std::span<const GangNode> gang = snapshot.gang(set.workload);
+  for (int part = set.gang_node; part >= 0; part = gang[static_cast<size_t>(part)].parent) {
+    const int level = gang[static_cast<size_t>(part)].required_level;
+    if (level < 0) continue;
+    const DomainId d = snapshot.topology().domain_of(home, level);
+    if (!d.valid()) return {};
+    range =
+        Intersect(range, snapshot.topology().domains(level)[static_cast<size_t>(d.value())].nodes);
+  }
+  return range;
+}
+
+bool MayMove(const Snapshot& snapshot, PodId p) {
+  const WorkloadId w = snapshot.pod_set(snapshot.pod_set_of(p)).workload;
+  return snapshot.pod_phase(p) == PodPhase::kRunning && snapshot.workload(w).is_movable();
+}
+
+std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId> pods,
+                                     std::span<const PodPlacement> homes) {
+  const Snapshot& snapshot = state.snapshot();
+  // Whole devices, size of a slice, share of a device, cores: larger first.
+  using Size = std::tuple<int, int, int64_t, int64_t>;
+  std::vector<std::pair<Size, size_t>> order;
+  for (size_t i = 0; i < pods.size(); ++i) {
+    const PodPlacement& home = homes[i];
+    const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(pods[i]));
+    const int64_t cpu = snapshot.request_class(set.request_class).need[kCpu];
+    Size size{0, 0, home.share, cpu};
+    if (home.profile >= 0) {
+      const GpuModel& model = snapshot.model(snapshot.node_model(home.node));
+      std::get<1>(size) = model.profiles[static_cast<size_t>(home.profile)].size;
+    } else if (home.share == 0) {
+      std::get<0>(size) = std::popcount(home.gpus);
+    }
+    order.emplace_back(size, i);
+  }
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<PodTarget> moves;
+  for (const auto& entry : order) {
+    const PodId p = pods[entry.second];
+    if (!MayMove(snapshot, p)) continue;
+    const NodeRange range = MoveRange(snapshot, p, homes[entry.second].node);
+    const auto place = FindPacked(state, {snapshot.pod_set_of(p), range, 0});
+    if (!place) continue;
+    state.Place(p, *place);
+    moves.push_back({p, *place});
+  }
+  return moves;
+}
+
+std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves) {
+  std::ranges::sort(moves, {}, &PodTarget::pod);
+  const ClusterState::Mark start = state.GetMark();
+  std::vector<PodTarget> ordered;
+  while (!moves.empty()) {
+    const size_t open = moves.size();
+    for (auto move = moves.begin(); move != moves.end();) {
+      const ClusterState::Mark mark = state.GetMark();
+      state.Remove(move->pod);
+      if (!IsFree(state, state.snapshot().pod_set_of(move->pod), move->placement)) {
+        state.RollBack(mark);
+        ++move;
+        continue;
+      }
+      state.Place(move->pod, move->placement);
+      ordered.push_back(*move);
+      move = moves.erase(move);
+    }
+    if (moves.size() == open) break;
+  }
+  state.RollBack(start);
+  if (!moves.empty()) return std::nullopt;
+  return ordered;
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+#ifndef TESSERA_SRC_PREEMPTION_ROOM_MOVES_H_
+#define TESSERA_SRC_PREEMPTION_ROOM_MOVES_H_
+
+// New places for pods that have to leave theirs.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/preemption/make_room.h"
+#include "tessera/state/cluster_state.h"
+
+namespace tessera {
+
+// The nodes where `p` may go from `home`: those of its domain on every level that is required
+// of a part of the gang around it.
+NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home);
+
+// Whether a plan may move `p` at all: it runs, and its workload is movable.
+bool MayMove(const Snapshot& snapshot, PodId p);
+
+// `pods`, none of which holds a place in `state`, each put where it fits: whole GPUs before
+// slices, fractions and the rest, the larger first. Those for which there is no room are left
+// out. `homes[i]` is where `pods[i]` comes from.
+std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId> pods,
+                                     std::span<const PodPlacement> homes);
+
+// `moves` in an order in which each finds its target free, starting from `state`, where all
+// pods are in their old places and what is evicted is gone. Nothing if they go in circles.
+std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves);
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_PREEMPTION_ROOM_MOVES_H_

@@ -1,0 +1,458 @@
+#include "src/preemption/room_planner.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/preemption/claim_account.h"
+#include "src/preemption/room_moves.h"
+#include "src/preemption/room_writer.h"
+#include "tessera/placement/diagnosis.h"
+
+namespace tessera {
+
+RoomPlanner::RoomPlanner(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
+                         VictimCost cost)
+    : desk_(desk),
+      state_(*desk.later),
+      snapshot_(desk.later->snapshot()),
+      ledger_(*desk.ledger),
+      w_(w),
+      rules_(rules),
+      cost_(cost),
+      grows_(IsWhole(*desk.later, w)),
+      need_(NeedOfClaimant()) {}
+
+// The next unit of a gang that grows is at least a pod of one of its sets.
+ClaimantNeed RoomPlanner::NeedOfClaimant() const {
+  ClaimantNeed need;
+  need.resources.resize(kMaxResources);
+  if (!grows_) need.least = LeastNeedBelow(0);
+  const WorkloadInfo& info = snapshot_.info(w_);
+  bool any = false;
+  for (int i = info.first_pod_set; i < info.first_pod_set + info.num_pod_sets; ++i) {
+    const PodSetId s(i);
+    if (state_.placeable(s) == 0) continue;
+    AddResources(s, need.resources);
+    if (!grows_) continue;
+    const ResourceVector one =
+        ExpectedCharge(snapshot_, snapshot_.pod_set(s).request_class, rules_.victims.mig_charge);
+    for (int r = 0; r < kMaxResources; ++r) {
+      need.least[r] = any ? std::min(need.least[r], one[r]) : one[r];
+    }
+    any = true;
+  }
+  return need;
+}
+
+// What the minimum below `g` is charged at least; nothing where a choice of parts suffices.
+ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
+  const std::span<const GangNode> gang = snapshot_.gang(w_);
+  const GangNode& node = gang[static_cast<size_t>(g)];
+  if (node.is_pod_set()) {
+    const PodSetId s(snapshot_.info(w_).first_pod_set + node.pod_set);
+    const PodSetInfo& set = snapshot_.pod_set(s);
+    const int lacking = std::max(set.min_count - state_.standing(s), 0);
+    return ExpectedCharge(snapshot_, set.request_class, rules_.victims.mig_charge) * lacking;
+  }
+  ResourceVector sum;
+  int independent = 0;
+  for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
+    if (gang[static_cast<size_t>(c)].after >= 0) continue;
+    ++independent;
+    sum += LeastNeedBelow(c);
+  }
+  return independent == node.min_children ? sum : ResourceVector();
+}
+
+// The resources that a pod of `s` may be charged, on whatever GPU model it ends.
+void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
+  const RequestClass& request = snapshot_.request_class(snapshot_.pod_set(s).request_class);
+  for (int r = 0; r < snapshot_.resources().size(); ++r) {
+    const bool of_gpu = r == kGpu || r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool asked = of_gpu ? request.gpu.kind != GpuRequestKind::kNone : request.need[r] > 0;
+    if (asked) resources[static_cast<size_t>(r)] = 1;
+  }
+}
+
+// Whether the claimant is not charged some of what `need` has it ask for; then that is left out.
+bool RoomPlanner::NeedsLess(const Draft& draft, ClaimantNeed& need) const {
+  ResourceVector charged;
+  for (const auto& [p, placement] : draft.solution.placed) {
+    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+    charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
+  }
+  bool less = false;
+  for (int r = 0; r < kMaxResources; ++r) {
+    char& asked = need.resources[static_cast<size_t>(r)];
+    less |= asked && charged[r] == 0;
+    if (charged[r] == 0) asked = 0;
+  }
+  return less;
+}
+
+// --- Free -------------------------------------------------------------------
+
+RoomPlan RoomPlanner::Free() {
+  RoomPlan refused;
+  for (ClusterState* state : {desk_.now, desk_.later}) {
+    if (state == nullptr) continue;
+    const ClusterState::Mark mark = state->GetMark();
+    ClaimAccount account(snapshot_, ledger_, rules_.victims.mig_charge, w_);
+    const GangOptions options{&account, rules_.gang_budget};
+    const GangPlacement found = grows_ ? GrowGang(*state, w_, FindPacked, options)
+                                       : PlaceGang(*state, w_, FindPacked, options);
+    if (found.placed()) {
+      RoomPlan plan = WriteFree(*state, mark, found.pods, state == desk_.now);
+      plan.certificate.claimant = snapshot_.workload(w_).name;
+      plan.certificate.cost = plan.certificate.mig_operations * rules_.costs.mig_operation;
+      plan.certificate.minimality = Minimality::kCheapest;
+      state->RollBack(mark);
+      return plan;
+    }
+    refused = account.refusal() && found.outcome == SearchOutcome::kRefused
+                  ? RefuseCharge(RoomStep::kFree, *account.refusal())
+                  : RefuseSearch(RoomStep::kFree, true, found, 0);
+    state->RollBack(mark);
+  }
+  return refused;
+}
+
+// --- Refusals ---------------------------------------------------------------
+
+RoomPlan RoomPlanner::Refuse(RoomStep step, bool proven, PendingReason reason,
+                             std::string text) const {
+  RoomPlan plan;
+  plan.outcome = proven ? RoomOutcome::kNoRoom : RoomOutcome::kBudgetExhausted;
+  plan.certificate.claimant = snapshot_.workload(w_).name;
+  plan.certificate.step = step;
+  plan.certificate.proven = proven;
+  plan.certificate.reason = proven ? reason : PendingReason::kBudgetExhausted;
+  plan.certificate.refusal = std::move(text);
+  return plan;
+}
+
+RoomPlan RoomPlanner::RefuseSearch(RoomStep step, bool proven, const GangPlacement& found,
+                                   size_t yielding) {
+  NodeCensus census;
+  if (found.stuck_at.valid()) census = CountNodes(state_, found.stuck_at);
+  const PendingWorkload why = Diagnose(state_, w_, found, census);
+  std::string text = why.text;
+  if (step != RoomStep::kFree) {
+    text = yielding == 0
+               ? absl::StrCat("nothing may yield; ", why.text)
+               : absl::StrCat("even if all ", WithThousands(static_cast<int64_t>(yielding)),
+                              " pods left that may: ", why.text);
+  }
+  const bool decided = proven && found.outcome != SearchOutcome::kBudgetExhausted;
+  return Refuse(step, decided, why.reason, std::move(text));
+}
+
+RoomPlan RoomPlanner::RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const {
+  const bool quota = refusal.by == QuotaBound::kQuota;
+  const std::string queue = refusal.queue.valid()
+                                ? "queue " + snapshot_.queues().queue(refusal.queue).name
+                                : std::string("the cluster");
+  const std::string& resource = snapshot_.resources().name(refusal.resource);
+  return Refuse(
+      step, true, quota ? PendingReason::kQuota : PendingReason::kQueueLimit,
+      absl::StrCat(queue, " would hold ", AmountOf(resource, refusal.held + refusal.asked),
+                   quota ? " by work that is not preemptible, its quota is " : ", it may hold ",
+                   AmountOf(resource, refusal.bound)));
+}
+
+// What refuses before anything is searched.
+std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
+  const Workload& workload = snapshot_.workload(w_);
+  const int64_t waited = snapshot_.now() - workload.submitted;
+  if (waited < workload.preemption_delay) {
+    return Refuse(step, true, PendingReason::kGang,
+                  absl::StrCat("others yield for it in ", workload.preemption_delay - waited,
+                               " seconds, when its preemption delay is over"));
+  }
+  if (rights.move && !rules_.victims.move_for_all && !workload.is_preemptible()) {
+    return Refuse(step, true, PendingReason::kGang,
+                  "others are moved for preemptible workloads only");
+  }
+  if (!rights.reclaim || rights.preempt) return std::nullopt;
+  const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_,
+                                  snapshot_.info(w_).queue, need_);
+  const std::optional<Overreach> over = entitlements.FindOverreach(need_.least);
+  if (!over) return std::nullopt;
+  const std::string& resource = snapshot_.resources().name(over->resource);
+  const int64_t share = entitlements.entitled(over->queue, over->resource);
+  return Refuse(step, true, PendingReason::kQuota,
+                absl::StrCat("queue ", snapshot_.queues().queue(over->queue).name, " would hold ",
+                             AmountOf(resource, share + over->amount), ", its fair share is ",
+                             AmountOf(resource, share)));
+}
+
+// Whole GPUs that the minimum lacks for certain.
+int64_t RoomPlanner::GpusLacking() const {
+  if (grows_) return 0;
+  int64_t gpus = 0;
+  const WorkloadInfo& info = snapshot_.info(w_);
+  for (const GangNode& node : snapshot_.gang(w_)) {
+    // Where a choice of parts suffices none is certain.
+    if (!node.is_pod_set() && node.min_children < node.num_children) return 0;
+    if (!node.is_pod_set()) continue;
+    const PodSetId s(info.first_pod_set + node.pod_set);
+    const PodSetInfo& set = snapshot_.pod_set(s);
+    const GpuRequest& gpu = snapshot_.request_class(set.request_class).gpu;
+    if (gpu.kind != GpuRequestKind::kWhole) continue;
+    gpus += int64_t{std::max(set.min_count - state_.standing(s), 0)} * gpu.devices;
+  }
+  return gpus;
+}
+
+// Whether moves could help at all: what is free in the whole cluster has to suffice.
+bool RoomPlanner::IsCapable(const YieldBook& book) const {
+  int64_t units = 0;
+  for (int i = 0; i < snapshot_.num_nodes(); ++i) {
+    const NodeId n(i);
+    for (int g = 0; g < state_.tables().num_gpus(n); ++g) {
+      const GpuState& gpu = state_.gpu(n, g);
+      if (!gpu.healthy || gpu.wholes > 0) continue;
+      // A device with slices counts as free: what they take is left out of account.
+      units += kGpuUnitsPerDevice - gpu.share;
+    }
+  }
+  return !book.candidates().empty() && GpusLacking() * kGpuUnitsPerDevice <= units;
+}
+
+// Places the claimant as if all left that may. If even that fails, so does every plan.
+std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
+                                                    YieldRights rights) {
+  if (rights.move && !IsCapable(book)) {
+    return Refuse(step, true, PendingReason::kInsufficientGpus,
+                  book.candidates().empty() ? "nothing may be moved"
+                                            : "too few GPUs are free, however they are arranged");
+  }
+  const ClusterState::Mark mark = state_.GetMark();
+  for (PodId p : book.candidates()) state_.Remove(p);
+  const GangOptions options{nullptr, rules_.gang_budget};
+  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
+                                     : PlaceGang(state_, w_, FindPacked, options);
+  std::optional<RoomPlan> refused;
+  if (!found.placed()) refused = RefuseSearch(step, true, found, book.candidates().size());
+  state_.RollBack(mark);
+  return refused;
+}
+
+// --- Yield ------------------------------------------------------------------
+
+// Where to look: all over, or for a required level of the whole gang in each of its domains.
+std::vector<RoomClaim> RoomPlanner::Attempts() const {
+  RoomClaim claim;
+  claim.workload = w_;
+  claim.grows = grows_;
+  claim.range = {0, snapshot_.num_nodes()};
+  claim.mig_charge = rules_.victims.mig_charge;
+  claim.budget = rules_.gang_budget;
+  const std::span<const GangNode> gang = snapshot_.gang(w_);
+  const WorkloadInfo& info = snapshot_.info(w_);
+  bool runs = grows_, required = false, preferred = false;
+  for (int s = info.first_pod_set; s < info.first_pod_set + info.num_pod_sets; ++s) {
+    runs |= state_.placed(PodSetId(s)) > 0;
+  }
+  for (const GangNode& node : gang) {
+    required |= node.required_level >= 0;
+    preferred |= node.preferred_level >= 0;
+  }
+  std::vector<RoomClaim> claims;
+  if (!runs && gang[0].required_level >= 0) {
+    for (const TopologyDomain& domain : snapshot_.topology().domains(gang[0].required_level)) {
+      claim.range = domain.nodes;
+      claims.push_back(claim);
+    }
+    return claims;
+  }
+  claims.push_back(claim);
+  if (!required && preferred) {
+    claim.narrow = false;
+    claims.push_back(claim);
+  }
+  return claims;
+}
+
+std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, YieldRights rights,
+                                                         const RoomClaim& claim) {
+  const ClusterState::Mark mark = state_.GetMark();
+  const size_t charges = ledger_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  RoomSearch search(state_, ledger_, book, claim);
+  const GangPlacement found = search.Run();
+  std::optional<Draft> draft;
+  if (found.placed()) {
+    std::vector<PodTarget> placed;
+    for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
+    draft = Elaborate(book, search, rights, std::move(placed));
+  }
+  book.RollBack(yielded);
+  ledger_.RollBack(charges);
+  state_.RollBack(mark);
+  return draft;
+}
+
+// The same for victims and a placement that were found elsewhere.
+std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book, YieldRights rights,
+                                                     const RoomSolution& solution) {
+  const ClusterState::Mark mark = state_.GetMark();
+  const size_t charges = ledger_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  RoomClaim claim;
+  claim.workload = w_;
+  claim.mig_charge = rules_.victims.mig_charge;
+  RoomSearch search(state_, ledger_, book, claim);
+  std::optional<Draft> draft;
+  if (book.Displace(solution.leaving)) {
+    for (PodId p : solution.leaving) state_.Remove(p);
+    search.Adopt(solution.placed);
+    draft = Elaborate(book, search, rights, solution.placed);
+  }
+  book.RollBack(yielded);
+  ledger_.RollBack(charges);
+  state_.RollBack(mark);
+  return draft;
+}
+
+// The search stands as it found the claimant a place.
+std::optional<RoomPlanner::Draft> RoomPlanner::Elaborate(YieldBook& book, RoomSearch& search,
+                                                         YieldRights rights,
+                                                         std::vector<PodTarget> placed) {
+  Draft draft;
+  draft.solution.placed = std::move(placed);
+  for (WorkloadId w : book.Yielding()) {
+    draft.solution.leaving.insert(draft.solution.leaving.end(), book.leaving(w).begin(),
+                                  book.leaving(w).end());
+  }
+  draft.needs = NeedsOf(book, search);
+  draft.victims_cost = book.total();
+  if (!FindPlacesForVictims(book, search, rights, draft)) return std::nullopt;
+  return draft;
+}
+
+std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch& search) const {
+  std::vector<Need> needs;
+  for (WorkloadId w : book.Yielding()) {
+    const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
+    for (PodId p : leaving) {
+      Need need{p, YieldNeed::kRoom};
+      const ClusterState::Mark mark = state_.GetMark();
+      state_.Place(p, book.home(p));
+      if (search.Coexists(book.home(p).node)) {
+        const bool alone = !book.Restorable({&p, 1}).empty();
+        need.need = !alone            ? YieldNeed::kGang
+                    : book.reclaims() ? YieldNeed::kEntitlement
+                                      : YieldNeed::kLimit;
+      }
+      state_.RollBack(mark);
+      needs.push_back(need);
+    }
+  }
+  return needs;
+}
+
+bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, YieldRights rights,
+                                       Draft& draft) {
+  RoomSolution& solution = draft.solution;
+  solution.cost = book.total();
+  if (rights.move) {
+    std::vector<PodPlacement> homes;
+    for (PodId p : solution.leaving) homes.push_back(book.home(p));
+    solution.moved = FindNewPlaces(state_, solution.leaving, homes);
+    return solution.moved.size() == solution.leaving.size();
+  }
+  if (!rules_.victims.replace_victims) return true;
+  for (WorkloadId w : book.Yielding()) MoveWhatFits(book, search, w, draft);
+  solution.cost = book.total();
+  for (const PodTarget& moved : solution.moved) {
+    solution.cost.points += book.moved_cost(moved.pod);
+  }
+  return true;
+}
+
+// Those pods of `w` that find a place, if its gang can go on with them, are moved there.
+void RoomPlanner::MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft) {
+  const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
+  std::vector<PodPlacement> homes;
+  for (PodId p : leaving) homes.push_back(book.home(p));
+  const ClusterState::Mark mark = state_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  const std::vector<PodTarget> moves = FindNewPlaces(state_, leaving, homes);
+  std::vector<PodId> moved;
+  for (const PodTarget& move : moves) moved.push_back(move.pod);
+  std::ranges::sort(moved);
+  if (!moved.empty()) moved = book.Restorable(moved);
+  state_.RollBack(mark);
+  if (moved.empty()) return;
+  book.Restore(moved);
+  if (!search.IsPermitted()) return book.RollBack(yielded);
+  for (const PodTarget& move : moves) {
+    if (!std::ranges::binary_search(moved, move.pod)) continue;
+    state_.Place(move.pod, move.placement);
+    draft.solution.moved.push_back(move);
+  }
+}
+
+// Whether so many victims are needed at least, by the GPUs that each can free.
+bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
+  if (victims <= 1) return true;
+  int64_t lacking = GpusLacking();
+  for (int i = 0; i < snapshot_.num_nodes(); ++i) lacking -= state_.free_gpus(NodeId(i));
+  std::vector<int> devices;
+  for (PodId p : book.candidates()) devices.push_back(std::popcount(book.home(p).gpus));
+  std::ranges::sort(devices, std::greater<>());
+  size_t least = 0;
+  while (lacking > 0 && least < devices.size()) lacking -= devices[least++];
+  return least >= victims;
+}
+
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
+                            bool again) {
+  if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
+  const size_t charges = ledger_.GetMark();
+  YieldBook book(state_, ledger_, *desk_.shares, {rules_.victims, rules_.costs, cost_}, rights, w_,
+                 need);
+  if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
+    return *std::move(refused);
+  }
+  std::optional<Draft> best;
+  for (const RoomClaim& claim : Attempts()) {
+    std::optional<Draft> draft = TryGreedy(book, rights, claim);
+    if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
+  }
+  bool complete = false;
+  if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
+    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_, rights.move,
+                    {rules_.gang_budget, rules_.exact_budget});
+    const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
+    complete = exact.is_complete();
+    if (cheaper) best = Adopt(book, rights, *cheaper);
+  }
+  ledger_.RollBack(charges);
+  if (!best) {
+    return Refuse(step, complete, PendingReason::kGang,
+                  complete ? "no set of victims that may yield together makes room"
+                           : "no victims were found, and the search was cut short");
+  }
+  // What may be taken depends on what the claimant really needs.
+  ClaimantNeed less = need;
+  const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
+  if (rights.reclaim && strict && NeedsLess(*best, less)) {
+    if (again) return Yield(step, rights, less, false);
+    return Refuse(step, false, PendingReason::kGang,
+                  "victims were found, but not for what it would need where they are");
+  }
+  RoomPlan plan = Write(step, book, *best);
+  // Victims that found a new place are not what the cheapest were looked for by.
+  if (plan.found() && complete && (rights.move || plan.moved.empty())) {
+    plan.certificate.minimality = Minimality::kCheapest;
+  } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
+    plan.certificate.minimality = Minimality::kFewest;
+  }
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+#ifndef TESSERA_SRC_PREEMPTION_ROOM_PLANNER_H_
+#define TESSERA_SRC_PREEMPTION_ROOM_PLANNER_H_
+
+// Steps to make room for one claimant, and their comparison.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/preemption/exact_room.h"
+#include "src/preemption/room_search.h"
+#include "src/preemption/yield_book.h"
+#include "tessera/preemption/make_room.h"
+
+namespace tessera {
+
+class RoomPlanner {
+ public:
+  RoomPlanner(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
+
+  // What is free, idle instances carved anew included. It nominates if `desk.now` is null.
+  RoomPlan Free();
+  // Where others yield by these rights; what is free counts, too.
+  RoomPlan Yield(RoomStep step, YieldRights rights) {
+    return Yield(step, rights, need_, /*again=*/true);
+  }
+
+ private:
+  // One victim's part in the certificate, told while the search still stands.
+  struct Need {
+    PodId pod;
+    YieldNeed need = YieldNeed::kRoom;
+  };
+  struct Draft {
+    RoomSolution solution;
+    RoomCost victims_cost;  // before any of them found a new place
+    std::vector<Need> needs;
+  };
+
+  RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
+  RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
+  RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
+  RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
+  std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
+  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
+  std::vector<RoomClaim> Attempts() const;
+  std::optional<Draft> TryGreedy(YieldBook& book, YieldRights rights, const RoomClaim& claim);
+  std::optional<Draft> Adopt(YieldBook& book, YieldRights rights, const RoomSolution& solution);
+  std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, YieldRights rights,
+                                 std::vector<PodTarget> placed);
+  bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, YieldRights rights, Draft& draft);
+  void MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft);
+  std::vector<Need> NeedsOf(YieldBook& book, RoomSearch& search) const;
+  bool IsFewest(const YieldBook& book, size_t victims) const;
+  RoomPlan Write(RoomStep step, YieldBook& book, const Draft& draft);
+  void WriteVictims(const YieldBook& book, const Draft& draft, Certificate& certificate) const;
+  ClaimantNeed NeedOfClaimant() const;
+  ResourceVector LeastNeedBelow(int g) const;
+  void AddResources(PodSetId s, std::vector<char>& resources) const;
+  bool NeedsLess(const Draft& draft, ClaimantNeed& need) const;
+  int64_t GpusLacking() const;
+  bool IsCapable(const YieldBook& book) const;
+
+  const RoomDesk& desk_;
+  ClusterState& state_;
+  const Snapshot& snapshot_;
+  QuotaLedger& ledger_;
+  const WorkloadId w_;
+  const RoomRules& rules_;
+  const VictimCost cost_;
+  const bool grows_;
+  ClaimantNeed need_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_PREEMPTION_ROOM_PLANNER_H_

@@ -1,0 +1,410 @@
+#include "src/preemption/yield_book.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "src/preemption/gang_cut.h"
+
+namespace tessera {
+
+YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
+                     const YieldPolicy& policy, YieldRights rights, WorkloadId claimant,
+                     const ClaimantNeed& need)
+    : state_(state),
+      snapshot_(state.snapshot()),
+      ledger_(ledger),
+      policy_(policy),
+      entitlements_(snapshot_.queues(), shares, policy.rules, ledger,
+                    snapshot_.info(claimant).queue, need),
+      homes_(static_cast<size_t>(snapshot_.num_pods())),
+      is_up_(homes_.size()),
+      leaves_(homes_.size()),
+      pod_costs_(homes_.size()),
+      up_(static_cast<size_t>(snapshot_.num_pod_sets())),
+      gone_(up_.size()),
+      gangs_(static_cast<size_t>(snapshot_.num_workloads())) {
+  for (int i = 0; i < snapshot_.num_pods(); ++i) {
+    const PodId p(i);
+    if (!state_.is_placed(p)) continue;
+    is_up_[at(p)] = 1;
+    ++up_[at(snapshot_.pod_set_of(p))];
+  }
+  JudgeGangs(rights, claimant);
+  AddCandidates(rights, claimant);
+  PriceCandidates();
+}
+
+// A workload is safe for a while after it started, but not what it has above its minimum.
+bool YieldBook::IsProtected(WorkloadId w, QueueId scope, bool reclaim) const {
+  std::optional<int64_t> least;
+  for (QueueId q = scope; q.valid() && !least; q = snapshot_.queues().parent(q)) {
+    const Queue& queue = snapshot_.queues().queue(q);
+    least = reclaim ? queue.reclaim_min_runtime : queue.preempt_min_runtime;
+  }
+  if (!least) return false;
+  std::optional<int64_t> start;
+  for (const Pod& pod : snapshot_.workload(w).pods) {
+    if (pod.phase != PodPhase::kRunning || !pod.started) continue;
+    start = start ? std::min(*start, *pod.started) : *pod.started;
+  }
+  return start && snapshot_.now() - *start < *least;
+}
+
+void YieldBook::JudgeGangs(YieldRights rights, WorkloadId claimant) {
+  for (size_t s = 0; s < up_.size(); ++s) {
+    gangs_[at(snapshot_.pod_set(PodSetId(static_cast<int32_t>(s))).workload)].up += up_[s];
+  }
+  for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+    const WorkloadId w(i);
+    if (w != claimant && gangs_[at(w)].up > 0) JudgeGang(rights, claimant, w);
+  }
+}
+
+void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w) {
+  Gang& gang = gangs_[at(w)];
+  const Workload& workload = snapshot_.workload(w);
+  const QueueId own = snapshot_.info(w).queue, other = snapshot_.info(claimant).queue;
+  if (rights.move) {
+    gang.may_yield = workload.is_movable();
+    gang.rule = YieldRule::kMoved;
+  } else if (workload.is_preemptible() && own == other) {
+    gang.rule = YieldRule::kPreempted;
+    gang.may_yield = rights.preempt && workload.priority < snapshot_.workload(claimant).priority;
+    if (gang.may_yield) gang.only_surplus = IsProtected(w, own, false);
+  } else if (workload.is_preemptible() && own != other) {
+    gang.rule = YieldRule::kReclaimed;
+    gang.may_yield = rights.reclaim && entitlements_.MayYield(own);
+    const bool by_ancestor = policy_.rules.reclaim_runtime == RuntimeScope::kCommonAncestor;
+    const QueueId scope = by_ancestor ? entitlements_.Branch(own) : own;
+    if (gang.may_yield) gang.only_surplus = IsProtected(w, scope, true);
+  }
+  if (!gang.may_yield) return;
+  if (gang.rule != YieldRule::kMoved) {
+    gang.is_sound = GangCut(snapshot_, w, is_up_, leaves_).IsSound();
+  }
+  if (!workload.max_disrupted) return;
+  const auto is_leaving = [](const Pod& pod) { return pod.phase == PodPhase::kReleasing; };
+  const auto leaving = std::ranges::count_if(workload.pods, is_leaving);
+  gang.most = std::max(*workload.max_disrupted - static_cast<int>(leaving), 0);
+}
+
+void YieldBook::AddCandidates(YieldRights rights, WorkloadId claimant) {
+  for (int i = 0; i < snapshot_.num_pods(); ++i) {
+    const PodId p(i);
+    const Gang& gang = gangs_[at(workload_of(p))];
+    if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
+    if (rights.move && snapshot_.pod_phase(p) != PodPhase::kRunning) continue;
+    if (workload_of(p) == claimant) continue;
+    homes_[at(p)] = state_.placement(p);
+    candidates_.push_back(p);
+  }
+}
+
+Victim YieldBook::VictimOf(PodId p, bool is_moved) const {
+  const WorkloadId w = workload_of(p);
+  const Workload& workload = snapshot_.workload(w);
+  const PodPlacement& home = homes_[at(p)];
+  const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+  Victim victim;
+  victim.pod = p;
+  victim.workload = w;
+  victim.priority = workload.priority;
+  victim.cpu = snapshot_.request_class(c).need[kCpu];
+  victim.is_moved = is_moved;
+  const int devices = std::popcount(home.gpus);
+  if (home.profile >= 0) {
+    victim.gpu_units = ChargeOf(snapshot_, c, home, MigCharge::kByComputeSlices)[kGpu];
+  } else {
+    victim.gpu_units = int64_t{devices} * (home.share > 0 ? home.share : kGpuUnitsPerDevice);
+  }
+  return victim;
+}
+
+void YieldBook::PriceCandidates() {
+  // Ages as ranks: the youngest workload is 1.
+  std::vector<int32_t> order(gangs_.size()), rank(gangs_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [this](int32_t a, int32_t b) {
+    const int64_t left = snapshot_.workload(WorkloadId(a)).submitted;
+    const int64_t right = snapshot_.workload(WorkloadId(b)).submitted;
+    return left != right ? left > right : a > b;
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
+  }
+  std::vector<int64_t> started(homes_.size(), INT64_MAX);
+  for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+    const WorkloadId w(i);
+    if (!gangs_[at(w)].may_yield) continue;
+    for (const Pod& pod : snapshot_.workload(w).pods) {
+      if (pod.phase != PodPhase::kRunning || !pod.started) continue;
+      const auto p = snapshot_.FindPod({snapshot_.workload(w).name, pod.pod_set, pod.index});
+      if (p) started[at(*p)] = *pod.started;
+    }
+  }
+  for (PodId p : candidates_) {
+    const WorkloadId w = workload_of(p);
+    Victim victim = VictimOf(p, gangs_[at(w)].rule == YieldRule::kMoved);
+    const int64_t since =
+        std::max(started[at(p)], snapshot_.workload(w).last_checkpoint.value_or(started[at(p)]));
+    if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
+    const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);
+    pod_costs_[at(p)] = {points, rank[at(w)]};
+  }
+}
+
+int64_t YieldBook::moved_cost(PodId p) const {
+  return std::clamp<int64_t>(policy_.cost(VictimOf(p, true)), 0, kMaxVictimCost);
+}
+
+ResourceVector YieldBook::ChargeOfPod(PodId p) const {
+  return ChargeOf(snapshot_, snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class,
+                  homes_[at(p)], policy_.rules.mig_charge);
+}
+
+// Whether `p` can leave alone: its set stands without it.
+bool YieldBook::IsSurplus(PodId p) const {
+  if (!gangs_[at(workload_of(p))].is_sound) return false;
+  const PodSetId s = snapshot_.pod_set_of(p);
+  const int stays = up_[at(s)] - gone_[at(s)] - 1;
+  return stays + state_.tables().succeeded(s) >= snapshot_.pod_set(s).min_count;
+}
+
+void YieldBook::SetLeaves(PodId p, bool leaves) {
+  if ((leaves_[at(p)] != 0) == leaves) return;
+  leaves_[at(p)] = leaves ? 1 : 0;
+  gone_[at(snapshot_.pod_set_of(p))] += leaves ? 1 : -1;
+}
+
+void YieldBook::SetEnds(Gang& gang, bool ends) {
+  if (gang.ends == ends) return;
+  gang.ends = ends;
+  total_.points += ends ? policy_.costs.ended_gang : -policy_.costs.ended_gang;
+}
+
+void YieldBook::TakeUnits(const Gang& gang, QueueId q, int count) {
+  if (gang.rule == YieldRule::kMoved) return;
+  for (const ResourceVector& unit : gang.units) entitlements_.Take(q, unit, count);
+}
+
+void YieldBook::CountShare(WorkloadId w, int pods) {
+  if (gangs_[at(w)].rule != YieldRule::kReclaimed || pods == 0) return;
+  num_reclaimed_ += pods;
+  const QueueId branch = entitlements_.Branch(snapshot_.info(w).queue);
+  const auto it = std::ranges::find(lost_, branch, &std::pair<QueueId, int64_t>::first);
+  if (it == lost_.end()) {
+    lost_.emplace_back(branch, pods);
+  } else {
+    it->second += pods;
+  }
+}
+
+int64_t YieldBook::ShareCost() const {
+  int64_t cost = 0;
+  for (const auto& [queue, pods] : lost_) {
+    cost += pods * entitlements_.Need(queue) * policy_.costs.share / 1000;
+  }
+  return cost;
+}
+
+bool YieldBook::IsLegal(WorkloadId w) const {
+  const Gang& gang = gangs_[at(w)];
+  if (static_cast<int>(gang.leaving.size()) > gang.most) return false;
+  return gang.rule != YieldRule::kReclaimed || entitlements_.IsLegal(snapshot_.info(w).queue);
+}
+
+// One more pod, which leaves alone: what was taken before stays as it is.
+void YieldBook::Append(PodId p) {
+  const WorkloadId w = workload_of(p);
+  Gang& gang = gangs_[at(w)];
+  Entry& entry = log_.emplace_back();
+  entry.workload = w;
+  entry.ledger_mark = ledger_.GetMark();
+  entry.appended = true;
+  entry.pod = p;
+  const ResourceVector charge = ChargeOfPod(p);
+  gang.leaving.insert(std::ranges::lower_bound(gang.leaving, p), p);
+  SetLeaves(p, true);
+  total_ += pod_costs_[at(p)];
+  if (gang.rule == YieldRule::kMoved) return;
+  SetEnds(gang, static_cast<int>(gang.leaving.size()) == gang.up);
+  gang.units.push_back(charge);
+  entitlements_.Take(snapshot_.info(w).queue, charge, 1);
+  CountShare(w, 1);
+  ledger_.Book(snapshot_.info(w).queue, charge * -1, true);
+}
+
+// From now on exactly `leaving` leaves of `w`.
+void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
+  Gang& gang = gangs_[at(w)];
+  Entry& entry = log_.emplace_back();
+  entry.workload = w;
+  entry.ledger_mark = ledger_.GetMark();
+  entry.before = gang;
+  const QueueId q = snapshot_.info(w).queue;
+  const bool moved = gang.rule == YieldRule::kMoved;
+  TakeUnits(gang, q, -1);
+  for (PodId p : gang.leaving) {
+    SetLeaves(p, false);
+    total_ -= pod_costs_[at(p)];
+    if (!moved) ledger_.Book(q, ChargeOfPod(p), true);
+  }
+  CountShare(w, static_cast<int>(leaving.size()) - static_cast<int>(gang.leaving.size()));
+  SetEnds(gang, false);
+  gang.leaving = std::move(leaving);
+  for (PodId p : gang.leaving) {
+    SetLeaves(p, true);
+    total_ += pod_costs_[at(p)];
+    if (!moved) ledger_.Book(q, ChargeOfPod(p) * -1, true);
+  }
+  gang.units.clear();
+  if (moved) return;
+  const GangCut cut(snapshot_, w, is_up_, leaves_);
+  for (const std::vector<PodId>& unit : cut.Units()) {
+    ResourceVector sum;
+    for (PodId p : unit) sum += ChargeOfPod(p);
+    gang.units.push_back(sum);
+  }
+  SetEnds(gang, static_cast<int>(gang.leaving.size()) == gang.up);
+  TakeUnits(gang, q, 1);
+}
+
+void YieldBook::RollBack(Mark mark) {
+  for (; log_.size() > mark; log_.pop_back()) {
+    Entry& entry = log_.back();
+    Gang& gang = gangs_[at(entry.workload)];
+    const QueueId q = snapshot_.info(entry.workload).queue;
+    ledger_.RollBack(entry.ledger_mark);
+    if (entry.appended) {
+      gang.leaving.erase(std::ranges::lower_bound(gang.leaving, entry.pod));
+      SetEnds(gang, false);
+      SetLeaves(entry.pod, false);
+      total_ -= pod_costs_[at(entry.pod)];
+      if (gang.rule == YieldRule::kMoved) continue;
+      entitlements_.Take(q, gang.units.back(), -1);
+      gang.units.pop_back();
+      CountShare(entry.workload, -1);
+      continue;
+    }
+    TakeUnits(gang, q, -1);
+    for (PodId p : gang.leaving) {
+      SetLeaves(p, false);
+      total_ -= pod_costs_[at(p)];
+    }
+    SetEnds(gang, false);
+    CountShare(entry.workload, static_cast<int>(entry.before.leaving.size()) -
+                                   static_cast<int>(gang.leaving.size()));
+    const bool ends = entry.before.ends;
+    entry.before.ends = false;
+    gang = std::move(entry.before);
+    SetEnds(gang, ends);
+    for (PodId p : gang.leaving) {
+      SetLeaves(p, true);
+      total_ += pod_costs_[at(p)];
+    }
+    TakeUnits(gang, q, 1);
+  }
+}
+
+bool YieldBook::Displace(std::span<const PodId> pods) {
+  const Mark mark = GetMark();
+  for (PodId p : pods) {
+    if (leaves(p)) continue;
+    const WorkloadId w = workload_of(p);
+    const Gang& gang = gangs_[at(w)];
+    bool legal = is_candidate(p);
+    if (legal && (gang.rule == YieldRule::kMoved || IsSurplus(p))) {
+      Append(p);
+    } else if (legal && !gang.only_surplus) {
+      std::vector<PodId> leaving = gang.leaving;
+      leaving.push_back(p);
+      leaves_[at(p)] = 1;
+      const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
+      leaves_[at(p)] = 0;
+      for (PodId other : more) leaves_[at(other)] = 0;
+      legal = std::ranges::all_of(more, [this](PodId other) { return is_candidate(other); });
+      leaving.insert(leaving.end(), more.begin(), more.end());
+      std::ranges::sort(leaving);
+      if (legal) Assign(w, std::move(leaving));
+    } else {
+      legal = false;
+    }
+    if (legal && IsLegal(w)) continue;
+    RollBack(mark);
+    return false;
+  }
+  return true;
+}
+
+void YieldBook::Restore(std::span<const PodId> pods) {
+  const WorkloadId w = workload_of(pods.front());
+  std::vector<PodId> leaving;
+  for (PodId p : gangs_[at(w)].leaving) {
+    if (std::ranges::find(pods, p) == pods.end()) leaving.push_back(p);
+  }
+  Assign(w, std::move(leaving));
+}
+
+std::vector<PodId> YieldBook::Restorable(std::span<const PodId> pods) {
+  if (rule(pods.front()) == YieldRule::kMoved) return {pods.begin(), pods.end()};
+  const WorkloadId w = workload_of(pods.front());
+  for (PodId p : pods) leaves_[at(p)] = 0;
+  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
+  for (PodId p : more) leaves_[at(p)] = 1;
+  std::vector<PodId> restorable;
+  for (PodId p : pods) {
+    if (!leaves(p)) restorable.push_back(p);
+    leaves_[at(p)] = 1;
+  }
+  return restorable;
+}
+
+RoomCost YieldBook::MarginalCost(PodId p) {
+  if (!is_candidate(p)) return kNoCost;
+  if (leaves(p)) return {};
+  const WorkloadId w = workload_of(p);
+  const Gang& gang = gangs_[at(w)];
+  if (gang.rule == YieldRule::kMoved) return pod_costs_[at(p)];
+  const auto with_end = [&](RoomCost cost, size_t pods) {
+    const bool ends = static_cast<int>(gang.leaving.size() + pods) == gang.up;
+    return ends ? cost + RoomCost{policy_.costs.ended_gang, 0} : cost;
+  };
+  if (IsSurplus(p)) return with_end(pod_costs_[at(p)], 1);
+  if (gang.only_surplus) return kNoCost;
+  leaves_[at(p)] = 1;
+  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
+  RoomCost cost = pod_costs_[at(p)];
+  for (PodId other : more) cost += pod_costs_[at(other)];
+  leaves_[at(p)] = 0;
+  for (PodId other : more) leaves_[at(other)] = 0;
+  return with_end(cost, more.size() + 1);
+}
+
+std::vector<PodId> YieldBook::LeavingSince(Mark mark) const {
+  std::vector<PodId> pods;
+  for (size_t i = mark; i < log_.size(); ++i) {
+    const Entry& entry = log_[i];
+    if (entry.appended) {
+      pods.push_back(entry.pod);
+      continue;
+    }
+    for (PodId p : gangs_[at(entry.workload)].leaving) {
+      if (!std::ranges::binary_search(entry.before.leaving, p)) pods.push_back(p);
+    }
+  }
+  std::ranges::sort(pods);
+  pods.erase(std::unique(pods.begin(), pods.end()), pods.end());
+  return pods;
+}
+
+std::vector<WorkloadId> YieldBook::Yielding() const {
+  std::vector<WorkloadId> yielding;
+  for (size_t w = 0; w < gangs_.size(); ++w) {
+    if (!gangs_[w].leaving.empty()) yielding.push_back(WorkloadId(static_cast<int32_t>(w)));
+  }
+  return yielding;
+}
+
+}  // namespace tessera
