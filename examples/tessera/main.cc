@@ -118,6 +118,8 @@ void AddReplicas(CLI::App& app, Options& o, std::function<int()>& run) {
       ->add_option("SERVICE", o.replicas.file, "service (tessera/v1 JSON), - for standard input")
       ->required();
   AddFormat(replicas, o.format);
+  replicas->add_option("--cluster", o.replicas.cluster,
+                       "also ask which of the engines can start in this snapshot");
   replicas->callback([&] {
     o.replicas.json = o.format == "json";
     run = [&o] { return RunReplicas(o.replicas); };

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -65,22 +66,55 @@ void PrintReasons(const ReplicaPlan& plan) {
   }
 }
 
+absl::StatusOr<PlaceableReplicas> AskCluster(const ServiceFile& file, const ReplicaCounts& granted,
+                                             const Snapshot& snapshot) {
+  if (!file.shape) return InvalidAt("engines", "every role needs \"pods\" to be placed");
+  return PlanPlaceableReplicas(snapshot, file.workload, *file.shape, granted);
+}
+
+void PrintPlaceable(const PlaceableReplicas& placeable, const ReplicaCounts& granted) {
+  std::puts("\nin the cluster:");
+  for (EngineRole role : kEngineRoles) {
+    const RoleBound& bound = OfRole(placeable, role);
+    if (OfRole(granted, role) == 0) continue;
+    std::printf("  %s: %lld of %lld can run", std::string(ToString(role)).c_str(),
+                static_cast<long long>(OfRole(placeable.counts, role)),
+                static_cast<long long>(OfRole(granted, role)));
+    if (bound.bound != ReplicaBound::kNone) {
+      std::printf(" (%s): %s", std::string(ToString(bound.bound)).c_str(), bound.text.c_str());
+    }
+    std::puts("");
+  }
+  for (const PodRef& pod : placeable.removed) {
+    std::printf("  %s/%d is not needed any more\n", pod.pod_set.c_str(), pod.index);
+  }
+}
+
 }  // namespace
 
 int RunReplicas(const ReplicasArguments& arguments) {
   const absl::StatusOr<std::string> text = ReadInput(arguments.file);
   if (!text.ok()) return Reject(arguments.file, text.status());
-  const absl::StatusOr<ServiceSpec> spec = ParseServiceSpec(*text);
-  if (!spec.ok()) return Reject(arguments.file, spec.status());
-  const absl::StatusOr<ServiceDecision> decision = DecideReplicas(*spec);
+  const absl::StatusOr<ServiceFile> file = ParseServiceFile(*text);
+  if (!file.ok()) return Reject(arguments.file, file.status());
+  const absl::StatusOr<ServiceDecision> decision = DecideReplicas(file->service);
   if (!decision.ok()) return Reject(arguments.file, decision.status());
+  std::optional<PlaceableReplicas> placeable;
+  if (!arguments.cluster.empty()) {
+    const absl::StatusOr<Snapshot> snapshot = ReadSnapshot(arguments.cluster);
+    if (!snapshot.ok()) return Reject(arguments.cluster, snapshot.status());
+    absl::StatusOr<PlaceableReplicas> asked = AskCluster(*file, decision->plan.granted, *snapshot);
+    if (!asked.ok()) return Reject(arguments.file, asked.status());
+    placeable = *std::move(asked);
+  }
   if (arguments.json) {
-    std::fputs(WriteServiceDecision(*spec, *decision).c_str(), stdout);
+    std::fputs(WriteServiceDecision(file->service, *decision, placeable).c_str(), stdout);
     return kPlanned;
   }
-  PrintForecast(*spec, decision->forecast);
-  PrintCounts(*spec, *decision);
+  PrintForecast(file->service, decision->forecast);
+  PrintCounts(file->service, *decision);
   PrintReasons(decision->plan);
+  if (placeable) PrintPlaceable(*placeable, decision->plan.granted);
   return kPlanned;
 }
 
