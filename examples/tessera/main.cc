@@ -120,6 +120,9 @@ void AddReplicas(CLI::App& app, Options& o, std::function<int()>& run) {
   AddFormat(replicas, o.format);
   replicas->add_option("--cluster", o.replicas.cluster,
                        "also ask which of the engines can start in this snapshot");
+  replicas->add_option("--svg", o.replicas.svg,
+                       "replay the last day of its history, and draw load, engines and SLA "
+                       "attainment into this file");
   replicas->callback([&] {
     o.replicas.json = o.format == "json";
     run = [&o] { return RunReplicas(o.replicas); };

@@ -1,5 +1,6 @@
 // `tessera replicas`.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -9,8 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "examples/tessera/commands.h"
 #include "tessera/base/status.h"
+#include "tessera/io/replicas_svg.h"
 #include "tessera/io/service_json.h"
 #include "tessera/replicas/decide_replicas.h"
+#include "tessera/replicas/service_replay.h"
 
 namespace tessera::cli {
 namespace {
@@ -90,6 +93,55 @@ void PrintPlaceable(const PlaceableReplicas& placeable, const ReplicaCounts& gra
   }
 }
 
+// The last day of the history as loads per tick, and the service as it was before it.
+struct Day {
+  ServiceSpec service;
+  std::vector<ServiceLoad> loads;
+  int64_t ticks = 1;  // per interval
+  int64_t tick = 1;   // seconds
+};
+
+absl::StatusOr<Day> SplitDay(const ServiceSpec& spec) {
+  constexpr int64_t kDay = 86400, kTicks = 10;
+  if (spec.history.empty()) return InvalidAt("history.requests", "is empty");
+  Day day{spec, {}, spec.interval % kTicks == 0 ? kTicks : 1, spec.interval};
+  day.tick = spec.interval / day.ticks;
+  const size_t wanted = static_cast<size_t>(std::max<int64_t>(kDay / spec.interval, 1));
+  const size_t first = spec.history.size() - std::min(wanted, spec.history.size());
+  day.service.history.resize(first);
+  ServiceLoad last;
+  for (size_t i = 0; i < spec.history.size(); ++i) {
+    // Where nothing was measured the load stays as it was.
+    for (const auto part : {&ServiceLoad::request_rate, &ServiceLoad::input_tokens,
+                            &ServiceLoad::output_tokens, &ServiceLoad::prefix_hit_rate}) {
+      if (!std::isnan(spec.history[i].*part)) last.*part = spec.history[i].*part;
+    }
+    if (i >= first) day.loads.insert(day.loads.end(), static_cast<size_t>(day.ticks), last);
+  }
+  return day;
+}
+
+// Draws how this planner, with reactions, would have gone through the last day.
+absl::StatusOr<std::string> DrawDay(const ServiceSpec& spec, std::string& summary) {
+  TESSERA_ASSIGN_OR_RETURN(Day day, SplitDay(spec));
+  ReplayOptions options;
+  options.tick = day.tick;
+  TESSERA_ASSIGN_OR_RETURN(const ReplayResult ideal,
+                           ClairvoyantReplay(day.service, day.loads, options));
+  // It begins with the engines that this took.
+  day.service.status.expected = day.service.status.ready = ideal.ticks.front().expected;
+  TESSERA_ASSIGN_OR_RETURN(const ReplayResult replay,
+                           ReplayService(day.service, day.loads, options));
+  summary = absl::StrFormat(
+      "%.2f %% of the requests within the SLA, %.1f GPU-hours; with the load known before: "
+      "%.2f %%, %.1f GPU-hours",
+      100 * replay.attainment(), replay.gpu_hours, 100 * ideal.attainment(), ideal.gpu_hours);
+  ReplicaTrace trace = TraceOf(replay, ideal, day.tick, day.ticks);
+  trace.title = spec.name + ": the last day, replayed";
+  trace.note = summary;
+  return DrawReplicaTrace(trace);
+}
+
 }  // namespace
 
 int RunReplicas(const ReplicasArguments& arguments) {
@@ -107,6 +159,13 @@ int RunReplicas(const ReplicasArguments& arguments) {
     if (!asked.ok()) return Reject(arguments.file, asked.status());
     placeable = *std::move(asked);
   }
+  std::string summary;
+  if (!arguments.svg.empty()) {
+    Progress("replaying a day");
+    const absl::StatusOr<std::string> picture = DrawDay(file->service, summary);
+    if (!picture.ok()) return Reject(arguments.file, picture.status());
+    if (const int code = WriteOutput(arguments.svg, *picture); code != kPlanned) return code;
+  }
   if (arguments.json) {
     std::fputs(WriteServiceDecision(file->service, *decision, placeable).c_str(), stdout);
     return kPlanned;
@@ -115,6 +174,7 @@ int RunReplicas(const ReplicasArguments& arguments) {
   PrintCounts(file->service, *decision);
   PrintReasons(decision->plan);
   if (placeable) PrintPlaceable(*placeable, decision->plan.granted);
+  if (!summary.empty()) std::printf("\nthe last day, replayed: %s\n", summary.c_str());
   return kPlanned;
 }
 
