@@ -55,7 +55,8 @@ int RunMigChanges(const MigArguments& arguments);
 
 struct ReplicasArguments {
   std::string file;
-  std::string svg;  // a file for the picture of a day
+  std::string cluster;  // a snapshot, to ask what can start
+  std::string svg;      // a file for the picture of a day
   bool json = false;
 };
 // How many engines a service should run.

@@ -118,6 +118,11 @@ void AddReplicas(CLI::App& app, Options& o, std::function<int()>& run) {
       ->add_option("SERVICE", o.replicas.file, "service (tessera/v1 JSON), - for standard input")
       ->required();
   AddFormat(replicas, o.format);
+  replicas->add_option("--cluster", o.replicas.cluster,
+                       "also ask which of the engines can start in this snapshot");
+  replicas->add_option("--svg", o.replicas.svg,
+                       "replay the last day of its history, and draw load, engines and SLA "
+                       "attainment into this file");
   replicas->callback([&] {
     o.replicas.json = o.format == "json";
     run = [&o] { return RunReplicas(o.replicas); };

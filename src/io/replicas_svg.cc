@@ -178,7 +178,36 @@ void AddEngines(const ReplicaTrace& trace, size_t intervals, Charts& charts) {
              curves, 5 * tick, tick);
 }
 
+// The larger of two counts, by role.
+ReplicaCounts Most(const ReplicaCounts& a, const ReplicaCounts& b) {
+  return {std::max(a.prefill, b.prefill), std::max(a.decode, b.decode)};
+}
+
 }  // namespace
+
+ReplicaTrace TraceOf(const ReplayResult& replay, const ReplayResult& ideal, int64_t tick,
+                     int64_t ticks) {
+  const size_t size = static_cast<size_t>(std::max<int64_t>(ticks, 1));
+  ReplicaTrace trace;
+  trace.interval = tick * static_cast<int64_t>(size);
+  for (size_t begin = 0; begin < replay.ticks.size(); begin += size) {
+    const size_t end = std::min(begin + size, replay.ticks.size());
+    double rates = 0, attained = 0;
+    ReplicaCounts engines, least;
+    for (size_t i = begin; i < end; ++i) {
+      const ReplayTick& now = replay.ticks[i];
+      rates += now.load.request_rate;
+      if (now.attained) attained += now.load.request_rate;
+      engines = Most(engines, now.expected);
+      if (i < ideal.ticks.size()) least = Most(least, ideal.ticks[i].expected);
+    }
+    trace.load.push_back(rates / static_cast<double>(end - begin));
+    trace.engines.push_back(engines);
+    trace.ideal.push_back(least);
+    trace.attainment.push_back(rates > 0 ? attained / rates : 1);
+  }
+  return trace;
+}
 
 std::string DrawReplicaTrace(const ReplicaTrace& trace) {
   const size_t intervals =

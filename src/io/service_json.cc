@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/io/json_reader.h"
+#include "src/io/nouns.h"
 
 // Not in an unnamed namespace: the templates of json_reader.h find `Read` by argument.
 namespace tessera::io_internal {
@@ -76,12 +77,45 @@ absl::Status ReadProfile(const Place& at, Spec& out) {
 
 // The members of `engines.prefill` and `engines.decode` about GPUs.
 template <EngineRole kRole>
-absl::Status ReadGpus(const Place& at, ServiceSpec& out) {
-  return Read(at, OfRole(out.rules.gpus, kRole));
+absl::Status ReadGpus(const Place& at, ServiceFile& out) {
+  return Read(at, OfRole(out.service.rules.gpus, kRole));
 }
 template <EngineRole kRole>
-absl::Status ReadMinimum(const Place& at, ServiceSpec& out) {
-  return Read(at, OfRole(out.rules.minimum, kRole));
+absl::Status ReadMinimum(const Place& at, ServiceFile& out) {
+  return Read(at, OfRole(out.service.rules.minimum, kRole));
+}
+
+// What one engine is made of.
+absl::Status ReadPods(const Place& at, EngineShape& out) {
+  static constexpr Field<EngineShape> kFields[] = {
+      {"count", Into<&EngineShape::pods>},
+      {"request", [](const Place& p, EngineShape& e) { return Read(p, e.pod.request); }, kRequired},
+      {"gpu_models", [](const Place& p, EngineShape& e) { return Read(p, e.pod.gpu_models); }},
+      {"selector", [](const Place& p, EngineShape& e) { return Read(p, e.pod.selector); }},
+      {"tolerations", [](const Place& p, EngineShape& e) { return Read(p, e.pod.tolerations); }},
+      {"max_per_node", [](const Place& p, EngineShape& e) { return Read(p, e.pod.max_per_node); }},
+      {"topology", Into<&EngineShape::topology>},
+  };
+  return ReadFields(at, kFields, out);
+}
+template <EngineRole kRole>
+absl::Status ReadPodsOf(const Place& at, ServiceFile& out) {
+  return ReadPods(at, OfRole(*out.shape, kRole));
+}
+
+// The GPUs of an engine: stated, or those of its pods, and if both, the same.
+absl::Status SettleGpus(const Place& at, EngineRole role, ServiceFile& out) {
+  const bool has_gpus = FindMember(at.value(), "gpus") != nullptr;
+  const bool has_pods = FindMember(at.value(), "pods") != nullptr;
+  if (!has_pods) return has_gpus ? absl::OkStatus() : at.ErrorIn("gpus", "is missing");
+  const EngineGpus of_pods = EngineGpusOf(*out.shape);
+  int64_t& gpus = OfRole(out.service.rules.gpus, role);
+  if (has_gpus && gpus != OfRole(of_pods, role)) {
+    return at.ErrorIn("gpus", absl::StrCat("is ", gpus, ", but the pods of an engine have ",
+                                           OfRole(of_pods, role)));
+  }
+  gpus = OfRole(of_pods, role);
+  return absl::OkStatus();
 }
 
 absl::Status CheckOneModel(const Place& at, bool has_profile, bool has_iteration) {
@@ -90,52 +124,61 @@ absl::Status CheckOneModel(const Place& at, bool has_profile, bool has_iteration
   return at.Error("has neither \"profile\" nor \"iteration\"");
 }
 
-absl::Status ReadPrefill(const Place& at, ServiceSpec& out) {
-  static constexpr Field<ServiceSpec> kFields[] = {
-      {"gpus", ReadGpus<EngineRole::kPrefill>, kRequired},
+absl::Status ReadPrefill(const Place& at, ServiceFile& out) {
+  static constexpr Field<ServiceFile> kFields[] = {
+      {"gpus", ReadGpus<EngineRole::kPrefill>},
+      {"pods", ReadPodsOf<EngineRole::kPrefill>},
       {"minimum", ReadMinimum<EngineRole::kPrefill>},
-      {"profile", [](const Place& p, ServiceSpec& s) { return ReadProfile(p, s.prefill); }},
-      {"iteration", [](const Place& p, ServiceSpec& s) { return Read(p, s.prefill.iteration); }},
+      {"profile", [](const Place& p, ServiceFile& s) { return ReadProfile(p, s.service.prefill); }},
+      {"iteration",
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.prefill.iteration); }},
       {"max_batched_tokens",
-       [](const Place& p, ServiceSpec& s) { return Read(p, s.limits.max_batched_tokens); }},
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.limits.max_batched_tokens); }},
   };
   TESSERA_RETURN_IF_ERROR(ReadFields(at, kFields, out));
-  return CheckOneModel(at, !out.prefill.samples.empty(), out.prefill.iteration.has_value());
+  TESSERA_RETURN_IF_ERROR(SettleGpus(at, EngineRole::kPrefill, out));
+  return CheckOneModel(at, !out.service.prefill.samples.empty(),
+                       out.service.prefill.iteration.has_value());
 }
 
-absl::Status ReadDecode(const Place& at, ServiceSpec& out) {
-  static constexpr Field<ServiceSpec> kFields[] = {
-      {"gpus", ReadGpus<EngineRole::kDecode>, kRequired},
+absl::Status ReadDecode(const Place& at, ServiceFile& out) {
+  static constexpr Field<ServiceFile> kFields[] = {
+      {"gpus", ReadGpus<EngineRole::kDecode>},
+      {"pods", ReadPodsOf<EngineRole::kDecode>},
       {"minimum", ReadMinimum<EngineRole::kDecode>},
       {"max_kv_tokens",
-       [](const Place& p, ServiceSpec& s) { return Read(p, s.limits.max_kv_tokens); }, kRequired},
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.limits.max_kv_tokens); },
+       kRequired},
       {"max_sequences",
-       [](const Place& p, ServiceSpec& s) { return Read(p, s.limits.max_sequences); }},
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.limits.max_sequences); }},
       {"max_batched_tokens",
-       [](const Place& p, ServiceSpec& s) { return Read(p, s.limits.max_batched_tokens); }},
-      {"profile", [](const Place& p, ServiceSpec& s) { return ReadProfile(p, s.decode); }},
-      {"iteration", [](const Place& p, ServiceSpec& s) { return Read(p, s.decode.iteration); }},
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.limits.max_batched_tokens); }},
+      {"profile", [](const Place& p, ServiceFile& s) { return ReadProfile(p, s.service.decode); }},
+      {"iteration",
+       [](const Place& p, ServiceFile& s) { return Read(p, s.service.decode.iteration); }},
   };
   TESSERA_RETURN_IF_ERROR(ReadFields(at, kFields, out));
-  return CheckOneModel(at, !out.decode.samples.empty(), out.decode.iteration.has_value());
+  TESSERA_RETURN_IF_ERROR(SettleGpus(at, EngineRole::kDecode, out));
+  return CheckOneModel(at, !out.service.decode.samples.empty(),
+                       out.service.decode.iteration.has_value());
 }
 
-absl::Status ReadEngines(const Place& at, ServiceSpec& out) {
-  static constexpr Field<ServiceSpec> kFields[] = {{"prefill", ReadPrefill},
+absl::Status ReadEngines(const Place& at, ServiceFile& out) {
+  static constexpr Field<ServiceFile> kFields[] = {{"prefill", ReadPrefill},
                                                    {"decode", ReadDecode, kRequired}};
   TESSERA_RETURN_IF_ERROR(ReadFields(at, kFields, out));
   const bool has_prefill = FindMember(at.value(), "prefill") != nullptr;
-  if (out.rules.mode == ServiceMode::kDisaggregated) {
+  if (out.service.rules.mode == ServiceMode::kDisaggregated) {
     if (!has_prefill) return at.ErrorIn("prefill", "is missing");
-    if (out.prefill.iteration.has_value() == out.decode.iteration.has_value()) {
+    if (out.service.prefill.iteration.has_value() == out.service.decode.iteration.has_value()) {
       return absl::OkStatus();
     }
     return at.Error("describe one role by a profile and the other by iterations");
   }
-  if (has_prefill && out.decode.iteration) {
+  if (has_prefill && out.service.decode.iteration) {
     return at.ErrorIn("prefill", "is not used: aggregated engines have one cost per iteration");
   }
-  if (!has_prefill && !out.decode.iteration) {
+  if (!has_prefill && !out.service.decode.iteration) {
     return at.ErrorIn("prefill", "is missing: its profile says what prompts cost such an engine");
   }
   return absl::OkStatus();
@@ -257,21 +300,63 @@ absl::Status ReadStatus(const Place& at, ServiceSpec& out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadService(const Place& at, ServiceSpec& out) {
-  static constexpr Field<ServiceSpec> kFields[] = {
+// Who asks.
+absl::Status ReadWorkload(const Place& at, ServiceFile& out) {
+  static constexpr Field<ServiceFile> kFields[] = {
+      {"queue", [](const Place& p, ServiceFile& s) { return Read(p, s.workload.queue); }},
+      {"priority", [](const Place& p, ServiceFile& s) { return Read(p, s.workload.priority); }},
+      {"preemptible",
+       [](const Place& p, ServiceFile& s) { return Read(p, s.workload.preemptible); }},
+      {"tenant", [](const Place& p, ServiceFile& s) { return Read(p, s.workload.tenant); }},
+      {"router", [](const Place& p, ServiceFile& s) { return Read(p, s.shape->router); }},
+      {"topology", [](const Place& p, ServiceFile& s) { return Read(p, s.shape->topology); }},
+      {"pods", [](const Place& p, ServiceFile& s) { return Read(p, s.workload.pods); }},
+  };
+  return ReadFields(at, kFields, out);
+}
+
+// Whether every role says what its engines are made of.
+bool HasPods(const JsonValue& engines, ServiceMode mode) {
+  for (EngineRole role : kEngineRoles) {
+    if (mode == ServiceMode::kAggregated && role == EngineRole::kPrefill) continue;
+    const JsonValue* engine = FindMember(engines, ToString(role));
+    if (engine == nullptr || FindMember(*engine, "pods") == nullptr) return false;
+  }
+  return true;
+}
+
+// The member `Member` of the service of a file.
+template <auto Member>
+absl::Status IntoService(const Place& at, ServiceFile& out) {
+  return Read(at, out.service.*Member);
+}
+
+absl::Status ReadService(const Place& at, ServiceFile& out) {
+  static constexpr Field<ServiceFile> kFields[] = {
       {"apiVersion"},
       {"kind"},
-      {"name", Into<&ServiceSpec::name>, kRequired},
-      {"mode", [](const Place& p, ServiceSpec& s) { return ReadEnum(p, kModes, s.rules.mode); }},
-      {"sla", Into<&ServiceSpec::sla>, kRequired},
+      {"name", IntoService<&ServiceSpec::name>, kRequired},
+      {"mode",
+       [](const Place& p, ServiceFile& f) { return ReadEnum(p, kModes, f.service.rules.mode); }},
+      {"sla", IntoService<&ServiceSpec::sla>, kRequired},
       {"engines", ReadEngines, kRequired},
-      {"rules", ReadRules},
-      {"predictor", Into<&ServiceSpec::predictor>},
-      {"history", ReadHistory, kRequired},
-      {"status", ReadStatus, kRequired},
+      {"rules", [](const Place& p, ServiceFile& f) { return ReadRules(p, f.service); }},
+      {"predictor", IntoService<&ServiceSpec::predictor>},
+      {"history", [](const Place& p, ServiceFile& f) { return ReadHistory(p, f.service); },
+       kRequired},
+      {"status", [](const Place& p, ServiceFile& f) { return ReadStatus(p, f.service); },
+       kRequired},
+      {"workload", ReadWorkload},
   };
   TESSERA_RETURN_IF_ERROR(CheckHeader(at, "Service", kRequired));
-  return ReadFields(at, kFields, out);
+  out.shape.emplace();
+  TESSERA_RETURN_IF_ERROR(ReadFields(at, kFields, out));
+  out.workload.name = out.service.name;
+  out.shape->mode = out.service.rules.mode;
+  out.shape->minimum = out.service.rules.minimum;
+  const bool has_pods = HasPods(*FindMember(at.value(), "engines"), out.service.rules.mode);
+  if (!has_pods) out.shape.reset();
+  return absl::OkStatus();
 }
 
 }  // namespace tessera::io_internal
@@ -312,23 +397,43 @@ Json Step(const ScalingStep& step) {
           {"gpus_after", step.gpus_after}};
 }
 
-}  // namespace
-
-absl::StatusOr<ServiceSpec> ParseServiceSpec(std::string_view json) {
-  TESSERA_ASSIGN_OR_RETURN(const io_internal::JsonDocument document,
-                           io_internal::JsonDocument::Parse(json));
-  ServiceSpec spec;
-  TESSERA_RETURN_IF_ERROR(io_internal::ReadService(io_internal::Place(document.root()), spec));
-  return spec;
+Json Bound(const RoleBound& bound) {
+  return {{"bound", ToString(bound.bound)}, {"text", bound.text}};
 }
 
-std::string WriteServiceDecision(const ServiceSpec& spec, const ServiceDecision& decision) {
+Json Pods(const std::vector<PodRef>& pods) {
+  Json out = Json::array();
+  for (const PodRef& pod : pods) out.push_back({{"pod_set", pod.pod_set}, {"index", pod.index}});
+  return out;
+}
+
+Json Placeable(const PlaceableReplicas& placeable) {
+  Json out = Counts(placeable.counts);
+  out["prefill_bound"] = Bound(placeable.prefill);
+  out["decode_bound"] = Bound(placeable.decode);
+  out["placed"] = Pods(placeable.placed);
+  out["removed"] = Pods(placeable.removed);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<ServiceFile> ParseServiceFile(std::string_view json) {
+  TESSERA_ASSIGN_OR_RETURN(const io_internal::JsonDocument document,
+                           io_internal::JsonDocument::Parse(json));
+  ServiceFile file;
+  TESSERA_RETURN_IF_ERROR(io_internal::ReadService(io_internal::Place(document.root()), file));
+  return file;
+}
+
+std::string WriteServiceDecision(const ServiceSpec& spec, const ServiceDecision& decision,
+                                 const std::optional<PlaceableReplicas>& placeable) {
   const ServiceLoad& forecast = decision.forecast;
   const ReplicaPlan& plan = decision.plan;
   Json notes = Json::array(), steps = Json::array();
   for (const ReplicaNote& note : plan.notes) notes.push_back(Note(note));
   for (const ScalingStep& step : plan.transition.steps) steps.push_back(Step(step));
-  return Json{{"service", spec.name},
+  Json out = {{"service", spec.name},
               {"outcome", ToString(plan.outcome)},
               {"forecast",
                {{"requests_per_second", Number(forecast.request_rate)},
@@ -346,9 +451,9 @@ std::string WriteServiceDecision(const ServiceSpec& spec, const ServiceDecision&
               {"steps", std::move(steps)},
               {"gpus_before", plan.gpus_before},
               {"gpus_after", plan.gpus_after},
-              {"peak_gpus", plan.transition.peak_gpus}}
-             .dump(1, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+              {"peak_gpus", plan.transition.peak_gpus}};
+  if (placeable) out["placeable"] = Placeable(*placeable);
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tessera

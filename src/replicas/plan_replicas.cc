@@ -175,41 +175,44 @@ class Planner {
     return std::min(count, kMaxReplicas);
   }
 
-  // Nothing where load or model say nothing.
-  std::optional<int64_t> RequiredOf(EngineRole role) {
+  // Whether load and model say anything.
+  bool is_known() const { return status_.required.counts.has_value(); }
+
+  // What they say, or 0.
+  int64_t RequiredOf(EngineRole role) {
     const RequiredReplicas& required = status_.required;
     const int64_t now = expected(role);
     RequirementReason reason = OfRole(required, role);
-    if (!required.counts) {
+    if (!is_known()) {
       // One role of which nothing is known holds both.
       const EngineRole other =
           role == EngineRole::kPrefill ? EngineRole::kDecode : EngineRole::kPrefill;
       if (reason == RequirementReason::kOk) reason = OfRole(required, other);
       if (reason == RequirementReason::kOk) reason = RequirementReason::kMissingMetrics;
       Note(role, ReasonOf(reason), now, now);
-      return std::nullopt;
+      return 0;
     }
     return Note(role, ReasonOf(reason), now, OfRole(*required.counts, role));
   }
 
   // What required engines and the reaction of those that run ask for together.
-  int64_t React(EngineRole role, std::optional<int64_t> required) {
+  int64_t React(EngineRole role, int64_t required) {
     const int64_t now = expected(role);
     Reaction reaction = OfRole(status_.reactions, role);
     if (reaction == Reaction::kNone) {
-      is_blind_ = is_blind_ || !required;
-      return required.value_or(now);
+      is_blind_ = is_blind_ || !is_known();
+      return is_known() ? required : now;
     }
     const bool settled = OfRole(status_.ready, role) == now;
     if (!settled) reaction = Reaction::kStay;
-    const int64_t floor = required.value_or(0);
+    const int64_t from = is_known() ? required : now;
     switch (reaction) {
       case Reaction::kUp:
-        return Note(role, ReplicaReason::kReactionUp, floor, std::max(floor, now + 1));
+        return Note(role, ReplicaReason::kReactionUp, from, std::max(required, now + 1));
       case Reaction::kDown:
-        return Note(role, ReplicaReason::kReactionDown, floor, std::max(floor, now - 1));
+        return Note(role, ReplicaReason::kReactionDown, from, std::max(required, now - 1));
       default:
-        return Note(role, ReplicaReason::kReactionStay, floor, std::max(floor, now));
+        return Note(role, ReplicaReason::kReactionStay, from, std::max(required, now));
     }
   }
 

@@ -126,6 +126,32 @@ class Replicas(unittest.TestCase):
         self.assertEqual(answer["outcome"], "granted")
         self.assertLessEqual(answer["peak_gpus"], 48)
 
+    def test_a_day_as_a_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = os.path.join(folder, "day.svg")
+            code, text, _ = run("replicas", self.SERVICE, "--svg", picture)
+            self.assertEqual(code, 0)
+            attained = float(text.split("replayed: ")[1].split(" %")[0])
+            self.assertGreater(attained, 99)
+            root = xml.etree.ElementTree.parse(picture).getroot()
+            lines = root.findall("{http://www.w3.org/2000/svg}polyline")
+            self.assertEqual([line.get("class") for line in lines],
+                             ["load", "ideal", "ideal", "prefill", "decode", "met"])
+        self.assertEqual(run("replicas", self.SERVICE, "--svg", "/nowhere/day.svg")[0], 1)
+
+    def test_what_can_start(self):
+        _, text, _ = run("replicas", self.SERVICE, "--cluster", DEMO)
+        self.assertIn("prefill: 2 of 2 can run\n", text)
+        self.assertIn("decode: 3 of 4 can run (room): ", text)
+        _, text, _ = run("replicas", self.SERVICE, "--cluster", DEMO, "--format", "json")
+        placeable = json.loads(text)["placeable"]
+        self.assertEqual((placeable["decode"], placeable["decode_bound"]["bound"]), (3, "room"))
+        with open(self.SERVICE, encoding="utf-8") as service:
+            other = service.read().replace('"queue": "assistant"', '"queue": "asistant"')
+        code, _, err = run("replicas", "-", "--cluster", DEMO, stdin=other)
+        self.assertEqual(code, 1)
+        self.assertIn('did you mean "assistant"', err)
+
     def test_a_rejected_service_names_the_field(self):
         with open(self.SERVICE, encoding="utf-8") as service:
             broken = service.read().replace('"max_gpus"', '"max_gpu"')

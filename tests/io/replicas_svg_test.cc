@@ -45,6 +45,25 @@ TEST(ReplicasSvgTest, ThreeChartsOverOneAxis) {
   EXPECT_EQ(svg, DrawReplicaTrace(Day()));
 }
 
+TEST(ReplicasSvgTest, AReplayIsDrawnByIntervals) {
+  ReplayResult replay, ideal;
+  const auto tick = [](double rate, int64_t decode, bool attained) {
+    ReplayTick t;
+    t.load.request_rate = rate;
+    t.expected = {1, decode};
+    t.attained = attained;
+    return t;
+  };
+  replay.ticks = {tick(1, 2, true), tick(3, 4, false), tick(0, 3, true)};
+  ideal.ticks = {tick(1, 1, true), tick(3, 2, true), tick(0, 0, true)};
+  const ReplicaTrace trace = TraceOf(replay, ideal, 30, 2);
+  EXPECT_EQ(trace.interval, 60);
+  EXPECT_THAT(trace.load, testing::ElementsAre(2, 0));
+  EXPECT_THAT(trace.engines, testing::ElementsAre(ReplicaCounts{1, 4}, ReplicaCounts{1, 3}));
+  EXPECT_THAT(trace.ideal, testing::ElementsAre(ReplicaCounts{1, 2}, ReplicaCounts{1, 0}));
+  EXPECT_THAT(trace.attainment, testing::ElementsAre(0.25, 1)) << "1 of 4 requests";
+}
+
 TEST(ReplicasSvgTest, WhatIsNotKnownInterruptsTheLine) {
   ReplicaTrace trace = Day();
   trace.load[3] = std::numeric_limits<double>::quiet_NaN();

@@ -35,6 +35,11 @@ constexpr char kFull[] = R"({
              "queued_tokens": [10.5], "decoding": [{"requests": 3, "kv_tokens": 9000}]}
 })";
 
+absl::StatusOr<ServiceSpec> Parse(std::string_view json) {
+  TESSERA_ASSIGN_OR_RETURN(const ServiceFile file, ParseServiceFile(json));
+  return file.service;
+}
+
 // `kFull` with the first `from` replaced.
 std::string With(std::string_view from, std::string_view to) {
   std::string text = kFull;
@@ -45,7 +50,7 @@ std::string With(std::string_view from, std::string_view to) {
 }
 
 TEST(ServiceJsonTest, ReadsEveryField) {
-  const absl::StatusOr<ServiceSpec> spec = ParseServiceSpec(kFull);
+  const absl::StatusOr<ServiceSpec> spec = Parse(kFull);
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(spec->name, "chat");
   EXPECT_EQ(spec->sla, (Sla{0.5, 0.05}));
@@ -76,7 +81,7 @@ TEST(ServiceJsonTest, ReadsEveryField) {
 }
 
 TEST(ServiceJsonTest, ReadyIsExpectedUnlessSaid) {
-  const auto spec = ParseServiceSpec(With(R"(, "ready": {"prefill": 1, "decode": 6})", ""));
+  const auto spec = Parse(With(R"(, "ready": {"prefill": 1, "decode": 6})", ""));
   ASSERT_THAT(spec, IsOk());
   EXPECT_EQ(spec->status.ready, (ReplicaCounts{2, 6}));
   EXPECT_EQ(spec->rules.mode, ServiceMode::kDisaggregated);
@@ -124,7 +129,7 @@ TEST(ServiceJsonTest, MalformedServices) {
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.to);
-    const absl::StatusOr<ServiceSpec> spec = ParseServiceSpec(With(row.from, row.to));
+    const absl::StatusOr<ServiceSpec> spec = Parse(With(row.from, row.to));
     if (row.message.empty()) {
       EXPECT_THAT(spec, IsOk());
     } else {
@@ -140,7 +145,7 @@ TEST(ServiceJsonTest, EnginesAreDescribedOneWay) {
     text += std::string(mode) + R"(", "sla": {"ttft": 1, "itl": 1}, "engines": )";
     text += std::string(engines) + R"(, "history": {"interval": 60, "requests": [],
         "input_tokens": 1, "output_tokens": 1}, "status": {"expected": {}}})";
-    return std::string(ToStd(ParseServiceSpec(text).status().message()));
+    return std::string(ToStd(Parse(text).status().message()));
   };
   constexpr char kDecode[] = R"("decode": {"gpus": 1, "max_kv_tokens": 9, "iteration": {}})";
   constexpr char kProfiled[] = R"("prefill": {"gpus": 1, "profile": {"samples": [
@@ -159,14 +164,47 @@ TEST(ServiceJsonTest, EnginesAreDescribedOneWay) {
             "engines.decode.iteration: has a cost that is negative or absurd");
 }
 
+TEST(ServiceJsonTest, WhatEnginesAreMadeOf) {
+  std::string text = With(R"("gpus": 2, "minimum": 1)",
+                          R"("pods": {"request": {"cpu": 4, "gpu": 2}, "gpu_models": ["H100"]})");
+  EXPECT_EQ(ParseServiceFile(text)->shape, std::nullopt) << "decode does not say";
+  const auto replace = [&text](std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace(
+      R"("gpus": 4, "minimum": 2)",
+      R"("gpus": 16, "pods": {"count": 2, "request": {"gpu": 8}, "topology": {"required": "rack"}})");
+  replace(R"("rules":)", R"("workload": {"queue": "nlp", "priority": 100,
+      "router": {"name": "router", "request": {"cpu": 2}}, "topology": {"preferred": "block"},
+      "pods": [{"pod_set": "prefill", "index": 0, "node": "n1", "gpus": [0, 1]}]}, "rules":)");
+  const absl::StatusOr<ServiceFile> file = ParseServiceFile(text);
+  ASSERT_THAT(file, IsOk());
+  ASSERT_TRUE(file->shape);
+  EXPECT_EQ(file->service.rules.gpus, (EngineGpus{2, 16}));
+  EXPECT_EQ(file->shape->prefill.pod.request.cpu, 4000);
+  EXPECT_THAT(file->shape->prefill.pod.gpu_models, ElementsAre("H100"));
+  EXPECT_EQ(file->shape->decode.pods, 2);
+  EXPECT_EQ(file->shape->decode.topology.required, "rack");
+  EXPECT_EQ(file->shape->topology.preferred, "block");
+  EXPECT_EQ(file->shape->router->name, "router");
+  EXPECT_EQ(file->workload.name, "chat");
+  EXPECT_EQ(file->workload.queue, "nlp");
+  EXPECT_EQ(file->workload.priority, 100);
+  EXPECT_EQ(file->workload.pods.size(), 1u);
+  replace(R"("gpus": 16)", R"("gpus": 8)");
+  EXPECT_THAT(ParseServiceFile(text),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "engines.decode.gpus: is 8, but the pods of an engine have 16"));
+}
+
 // No beginning of a file crashes the parser, and neither does a byte that is not what it was.
 TEST(ServiceJsonTest, DamagedFilesAreAnswered) {
   const std::string full = kFull;
   for (size_t i = 0; i < full.size(); ++i) {
-    EXPECT_FALSE(ParseServiceSpec(full.substr(0, i)).ok());
+    EXPECT_FALSE(Parse(full.substr(0, i)).ok());
     std::string damaged = full;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x15);
-    const auto spec = ParseServiceSpec(damaged);
+    const auto spec = Parse(damaged);
     if (spec.ok()) (void)DecideReplicas(*spec);
   }
 }
@@ -174,7 +212,7 @@ TEST(ServiceJsonTest, DamagedFilesAreAnswered) {
 TEST(ServiceJsonTest, TheDemoIsDecided) {
   std::ifstream in(TESSERA_SOURCE_DIR "/examples/service.json");
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const absl::StatusOr<ServiceSpec> spec = ParseServiceSpec(text);
+  const absl::StatusOr<ServiceSpec> spec = Parse(text);
   ASSERT_THAT(spec, IsOk());
   const absl::StatusOr<ServiceDecision> decision = DecideReplicas(*spec);
   ASSERT_THAT(decision, IsOk());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "tessera/base/status.h"
 #include "tessera/schedule/placeable_replicas.h"
@@ -310,6 +312,41 @@ TEST_F(PlaceableReplicasTest, ABudgetThatEndsIsSaid) {
   const PlaceableReplicas plan = Plan({2, 1}, {.usage = {}, .gang_budget = 5});
   EXPECT_EQ(plan.counts, ReplicaCounts());
   EXPECT_EQ(plan.decode.bound, ReplicaBound::kUndecided);
+}
+
+TEST_F(PlaceableReplicasTest, NeitherQuotaNorRoomIsExceededAndTheBoundIsReal) {
+  for (int i = 0; i < RandomCases(300, 5000); ++i) {
+    SCOPED_TRACE(i);
+    const auto part = [i](int k, int bound) { return (i * 7919 / k) % bound; };
+    spec_.nodes.clear();
+    AddRack("r1", 1 + part(1, 6));
+    AddRack("r2", part(5, 6));
+    const int64_t room = 4 * static_cast<int64_t>(spec_.nodes.size()), limit = part(3, 40);
+    spec_.queues[0].limit.by_name["gpu"] = Gpus(limit);
+    shape_ = Recipe();
+    shape_.decode.pods = 1 + part(2, 3);
+    shape_.prefill.pod.request = WholeGpus(1 + part(11, 4));
+    shape_.minimum = {1, 1};
+    const ReplicaCounts wanted{1 + part(13, 5), 1 + part(17, 4)};
+    const PlaceableReplicas plan = Plan(wanted);
+    const EngineGpus gpus = EngineGpusOf(shape_);
+    ASSERT_LE(plan.counts.prefill, wanted.prefill);
+    ASSERT_LE(plan.counts.decode, wanted.decode);
+    ASSERT_LE(GpusOf(gpus, plan.counts), std::min(room, limit));
+    const bool started = plan.counts != ReplicaCounts();
+    for (EngineRole role : kEngineRoles) {
+      ReplicaCounts more = started ? plan.counts : ReplicaCounts{1, 1};
+      if (started) ++OfRole(more, role);
+      const bool over_limit = GpusOf(gpus, more) > limit;
+      const ReplicaBound bound = OfRole(plan, role).bound;
+      const bool all = OfRole(plan.counts, role) == OfRole(wanted, role);
+      ASSERT_EQ(bound == ReplicaBound::kNone, all);
+      if (!all) {
+        ASSERT_EQ(bound == ReplicaBound::kQuota || bound == ReplicaBound::kQuotaAndRoom,
+                  over_limit);
+      }
+    }
+  }
 }
 
 TEST_F(PlaceableReplicasTest, ErrorsOfTheGangAndTheSnapshot) {

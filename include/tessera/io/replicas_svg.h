@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/replicas/service.h"
+#include "tessera/replicas/service_replay.h"
 
 namespace tessera {
 
@@ -23,6 +23,13 @@ struct ReplicaTrace {
 
   friend bool operator==(const ReplicaTrace&, const ReplicaTrace&) = default;
 };
+
+// The trace of a replay, and of the planner that knew the load (`ClairvoyantReplay`), in
+// intervals of `ticks` ticks of `tick` seconds, both at least 1: the mean load, the most
+// engines that held GPUs, the part of the requests that came in ticks which attained the
+// SLA. O(ticks of the replays).
+ReplicaTrace TraceOf(const ReplayResult& replay, const ReplayResult& ideal, int64_t tick,
+                     int64_t ticks);
 
 // Draws three charts over one axis of hours: the load, the engines of each role (those that
 // ran in colour, the ideal ones grey), and the part of requests within the SLA, with a line

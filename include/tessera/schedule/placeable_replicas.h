@@ -74,7 +74,8 @@ struct PlaceableOptions {
 // start, the base is, and binds both roles.
 //
 // kInvalidArgument: what `BuildServiceGang` or `Snapshot::Create` rejects.
-// O(size of the snapshot), and the search for the engines.
+// O(size of the snapshot), and for each engine that starts a search, `GrowGang`, in the
+// size of the gang.
 absl::StatusOr<PlaceableReplicas> PlanPlaceableReplicas(
     const Snapshot& snapshot, const Workload& service, const ServiceShape& shape,
     const ReplicaCounts& wanted, const PlaceableOptions& options = {}, PodFinder find = FindPacked);
