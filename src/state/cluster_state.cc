@@ -66,6 +66,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
   }
   log_.clear();
   gpu_log_.clear();
+  journal_ = ChangeJournal();
 }
 
 NodeId ClusterState::FindNode(int signature, int free_gpus, NodeRange range,
@@ -319,6 +320,7 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
     if (d.valid()) domain_free_[level][static_cast<size_t>(d.value())] += change;
   }
   index_.Set(signature, slot, free, std::span(row).first(share_at + 1 + kNumBitWords));
+  journal_.Add(n);
 }
 
 std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
