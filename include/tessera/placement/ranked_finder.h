@@ -5,7 +5,7 @@
 // all nodes rank, and asks the scorer only about nodes that changed since.
 //
 //   RankedFinder find{MyScorer()};
-//   Plan plan = Schedule(snapshot, Strict(), find).plan;
+//   Plan plan = Schedule(snapshot, Strict(), find.AsFinder()).plan;
 
 #include <cstdint>
 #include <optional>
@@ -97,8 +97,8 @@ class NodeRankings {
   std::vector<int32_t> changed_;
 };
 
-// A `PodFinder` by a node-local scorer. It grows by use and is not to be shared
-// between threads; results do not depend on what it was used for before.
+// A finder by a node-local scorer. It remembers, so it is not to be shared between
+// threads; what it finds does not depend on what it was used for before.
 template <NodeScorer Scorer>
 class RankedFinder {
  public:
@@ -112,6 +112,12 @@ class RankedFinder {
           ScoreBatch(scorer_, state, query.pod_set, candidates, scores);
         },
         ScoresEveryDevice<Scorer>());
+  }
+
+  // As a `PodFinder`, which takes only what can be called when const.
+  auto AsFinder() {
+    return
+        [this](const ClusterState& state, const PodQuery& query) { return (*this)(state, query); };
   }
 
   const Scorer& scorer() const { return scorer_; }
