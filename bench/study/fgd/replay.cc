@@ -149,7 +149,9 @@ class RandomFinder {
   std::mt19937_64 random_;
 };
 
-// Those that only few GPUs can serve first, then the largest, then the hungriest for CPU.
+// Pods of several GPUs first, the largest first; then those that few GPUs can serve;
+// whole GPUs before fractions; else in the order of arrival. (Fractions sorted by size
+// would leave the large ones without small ones to go beside them.)
 std::vector<int> BatchOrder(const Trace& trace, std::vector<int> pods) {
   const Snapshot& snapshot = trace.tables->snapshot();
   std::vector<int64_t> gpus(trace.kinds.size());
@@ -162,7 +164,8 @@ std::vector<int> BatchOrder(const Trace& trace, std::vector<int> pods) {
   }
   std::ranges::stable_sort(pods, {}, [&](int k) {
     const Kind& kind = trace.kinds[static_cast<size_t>(k)];
-    return std::tuple(-kind.amount(), gpus[static_cast<size_t>(k)], -kind.cpu, k);
+    return std::tuple(kind.devices > 1 ? -kind.devices : 0, gpus[static_cast<size_t>(k)],
+                      kind.share < kGpuUnitsPerDevice);
   });
   return pods;
 }
