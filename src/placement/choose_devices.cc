@@ -84,7 +84,7 @@ Choice ChooseShares(const ClusterState& state, const Asker& asker, NodeId n,
   for (int g = 0; g < state.tables().num_gpus(n); ++g) {
     const GpuState& gpu = state.gpu(n, g);
     const bool free = gpu.is_free();
-    const int64_t room = free ? kGpuUnitsPerDevice : gpu.partial_share();
+    const int64_t room = gpu.RoomForShare();
     if (room < share || !asker.GpuAccepts(n, g)) continue;
     ranked.push_back({{free == pack, gpu.mig_enabled, pack ? room : -room}, g});
   }
@@ -93,11 +93,23 @@ Choice ChooseShares(const ClusterState& state, const Asker& asker, NodeId n,
   return choice;
 }
 
-Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n) {
+// The GPUs that accept the pod beside what they hold.
+uint64_t AcceptingGpus(const ClusterState& state, const Asker& asker, NodeId n) {
   uint64_t gpus = 0;
   for (int g = 0; g < state.tables().num_gpus(n); ++g) {
     if (asker.GpuAccepts(n, g)) gpus |= uint64_t{1} << g;
   }
+  return gpus;
+}
+
+// Whether GPU `a` of node `n` holds just what `b` holds.
+bool HoldTheSame(const ClusterState& state, NodeId n, int a, int b) {
+  const GpuState& gpu = state.gpu(n, a);
+  if (gpu != state.gpu(n, b)) return false;
+  return gpu.exist_starts == 0 || state.instances(n, a) == state.instances(n, b);
+}
+
+Choice ChooseSlice(const ClusterState& state, const Asker& asker, NodeId n, uint64_t gpus) {
   const std::optional<SlicePlacement> slice = state.CheapestSlice(n, asker.FitOn(n), gpus);
   if (!slice) return std::nullopt;
   PodPlacement placement;
@@ -124,11 +136,43 @@ std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQu
       return ChooseShares(state, asker, n, preference);
     case GpuRequestKind::kProfile:
     case GpuRequestKind::kRequirement:
-      return ChooseSlice(state, asker, n);
+      return ChooseSlice(state, asker, n, AcceptingGpus(state, asker, n));
   }
   PodPlacement placement;
   placement.node = n;
   return placement;
+}
+
+void ForEachPlacement(const ClusterState& state, const PodQuery& query, NodeId n,
+                      absl::FunctionRef<void(const PodPlacement&)> visit) {
+  const Asker asker(state, query.pod_set);
+  const GpuRequest& gpu = asker.request().gpu;
+  if (!gpu.is_slice() && !(gpu.is_shared() && gpu.devices == 1)) {
+    const Choice choice = ChooseDevices(state, query, n, DevicePreference::kPack);
+    if (choice) visit(*choice);
+    return;
+  }
+  if (!asker.NodeHasRoom(n)) return;
+  const int64_t share = asker.FitOn(n).share;
+  const uint64_t accepting = AcceptingGpus(state, asker, n);
+  for (uint64_t rest = accepting; rest != 0; rest &= rest - 1) {
+    const int g = std::countr_zero(rest);
+    bool seen = false;
+    for (uint64_t lower = accepting & ((uint64_t{1} << g) - 1); lower != 0; lower &= lower - 1) {
+      seen = seen || HoldTheSame(state, n, std::countr_zero(lower), g);
+    }
+    if (seen) continue;
+    Choice choice;
+    if (gpu.is_slice()) {
+      choice = ChooseSlice(state, asker, n, uint64_t{1} << g);
+    } else if (state.gpu(n, g).RoomForShare() >= share) {
+      choice.emplace();
+      choice->node = n;
+      choice->share = static_cast<int32_t>(share);
+      choice->gpus = uint64_t{1} << g;
+    }
+    if (choice) visit(*choice);
+  }
 }
 
 bool IsFree(const ClusterState& state, PodSetId pod_set, const PodPlacement& placement) {
@@ -148,8 +192,7 @@ bool IsFree(const ClusterState& state, PodSetId pod_set, const PodPlacement& pla
                           mig.CanPlace(gpu.busy, placement.profile, placement.start);
       if (!gpu.serves_slices() || !(exists || carved)) return false;
     } else if (placement.share > 0) {
-      const int64_t room = gpu.is_free() ? kGpuUnitsPerDevice : gpu.partial_share();
-      if (room < placement.share) return false;
+      if (gpu.RoomForShare() < placement.share) return false;
     } else if (!gpu.is_free()) {
       return false;
     }

@@ -4,6 +4,8 @@
 
 #include "absl/container/inlined_vector.h"
 
+#include "src/placement/candidates.h"
+
 namespace tessera {
 namespace {
 
@@ -163,7 +165,7 @@ std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const Pod
 }
 
 std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,
-                                     BatchScorer score) {
+                                     BatchScorer score, bool every_device) {
   const RequestClassId c = state.snapshot().pod_set(query.pod_set).request_class;
   std::vector<Candidate> candidates;
   for (int s : state.tables().eligible(c)) {
@@ -171,10 +173,9 @@ std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& 
     const ModelId m = signature.model;
     if (m.valid() && ((query.excluded_models >> m.value()) & 1) != 0) continue;
     for (int32_t node : signature.nodes) {
-      const NodeId n(node);
-      if (!query.range.contains(n)) continue;
-      const auto placement = ChooseDevices(state, query, n, DevicePreference::kPack);
-      if (placement) candidates.push_back({n, *placement, state.free_gpus(n), state.room(n)});
+      if (query.range.contains(NodeId(node))) {
+        placement_internal::AddCandidates(state, query, NodeId(node), every_device, candidates);
+      }
     }
   }
   if (candidates.empty()) return std::nullopt;

@@ -62,6 +62,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
   }
   log_.clear();
   gpu_log_.clear();
+  journal_ = ChangeJournal();
 }
 
 std::pair<int, int> ClusterState::SlotsIn(int signature, NodeRange range) const {
@@ -312,6 +313,7 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
     if (d.valid()) domain_free_[level][static_cast<size_t>(d.value())] += change;
   }
   index_.Set(signature, slot, free, row);
+  journal_.Add(n);
 }
 
 std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {

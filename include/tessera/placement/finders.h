@@ -5,14 +5,13 @@
 //
 // `FindPacked` and `FindSpread` ask the index and cost the same on a cluster of
 // any size. `FindBest` ranks every node that fits by a scorer of the host, and
-// costs a scan of them.
+// costs a scan of them; `RankedFinder` (ranked_finder.h) remembers the ranking.
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "tessera/placement/node_scorer.h"
 #include "tessera/placement/pod_query.h"
 #include "tessera/state/cluster_state.h"
 
@@ -33,41 +32,31 @@ std::optional<PodPlacement> FindSpread(const ClusterState& state, const PodQuery
 // `FindPacked`, but a fraction of one device goes to a shared GPU or nowhere.
 std::optional<PodPlacement> FindOnSharedGpu(const ClusterState& state, const PodQuery& query);
 
-// A node where the pod fits, and the place it would get there.
-struct Candidate {
-  NodeId node;
-  PodPlacement placement;
-  int free_gpus = 0;              // before
-  std::span<const int64_t> free;  // of `StateTables::node_resources()`, before
-};
-
-// Ranks nodes for a pod; higher is better, ties fall to the lowest node. A host
-// writes one as a struct of ten lines (`examples/custom_scorer.cc`).
-template <typename T>
-concept NodeScorer = requires(const T& scorer, const ClusterState& state,
-                              const RequestClass& request, const Candidate& candidate) {
-  { scorer.Score(state, request, candidate) } -> std::same_as<int64_t>;
-};
-
-// Scores a batch of candidates: `scores[i]` of `candidates[i]`.
-using BatchScorer =
-    absl::FunctionRef<void(std::span<const Candidate> candidates, std::span<int64_t> scores)>;
-
-// The candidate of the highest score, over all nodes that fit. O(nodes).
+// The candidate of the highest score, over all nodes that fit, and over all devices
+// that differ if `every_device`. Ties: the lowest node, then device. O(nodes).
 std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,
-                                     BatchScorer score);
+                                     BatchScorer score, bool every_device = false);
+
+// Calls `scorer` for a batch.
+template <NodeScorer Scorer>
+void ScoreBatch(const Scorer& scorer, const ClusterState& state, PodSetId pod_set,
+                std::span<const Candidate> candidates, std::span<int64_t> scores) {
+  const RequestClass& request =
+      state.snapshot().request_class(state.snapshot().pod_set(pod_set).request_class);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    scores[i] = scorer.Score(state, request, candidates[i]);
+  }
+}
 
 template <NodeScorer Scorer>
 std::optional<PodPlacement> FindBest(const ClusterState& state, const PodQuery& query,
                                      const Scorer& scorer) {
-  const RequestClass& request =
-      state.snapshot().request_class(state.snapshot().pod_set(query.pod_set).request_class);
-  return FindBest(state, query,
-                  [&](std::span<const Candidate> candidates, std::span<int64_t> scores) {
-                    for (size_t i = 0; i < candidates.size(); ++i) {
-                      scores[i] = scorer.Score(state, request, candidates[i]);
-                    }
-                  });
+  return FindBest(
+      state, query,
+      [&](std::span<const Candidate> candidates, std::span<int64_t> scores) {
+        ScoreBatch(scorer, state, query.pod_set, candidates, scores);
+      },
+      ScoresEveryDevice<Scorer>());
 }
 
 }  // namespace tessera

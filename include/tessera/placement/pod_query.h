@@ -39,6 +39,13 @@ using PodFinder =
 std::optional<PodPlacement> ChooseDevices(const ClusterState& state, const PodQuery& query,
                                           NodeId n, DevicePreference preference);
 
+// Calls `visit` with every placement of the query on node `n` that a scorer may want to
+// tell apart: one for each device that a fraction of one device or a slice could get,
+// ascending, without those that hold just what a lower one holds; for everything else
+// the one of `ChooseDevices`. The node must be eligible. O(GPUs of the node ^ 2).
+void ForEachPlacement(const ClusterState& state, const PodQuery& query, NodeId n,
+                      absl::FunctionRef<void(const PodPlacement&)> visit);
+
 // Whether exactly `placement` is free for a pod of `pod_set`.
 bool IsFree(const ClusterState& state, PodSetId pod_set, const PodPlacement& placement);
 

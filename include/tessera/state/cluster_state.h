@@ -21,6 +21,7 @@
 #include "tessera/base/ids.h"
 #include "tessera/cluster/request_class.h"
 #include "tessera/cluster/snapshot.h"
+#include "tessera/state/change_journal.h"
 #include "tessera/state/gpu_state.h"
 #include "tessera/state/node_index.h"
 #include "tessera/state/state_tables.h"
@@ -114,6 +115,8 @@ class ClusterState {
                                               uint64_t gpus = ~uint64_t{0}) const;
   const NodeIndex& index() const { return index_; }
   const Tenancy& tenancy() const { return tenancy_; }
+  // The nodes whose room changed, by any of the changes below or their undoing.
+  const ChangeJournal& journal() const { return journal_; }
 
   // The lowest node in `range` of `signature` with exactly `free_gpus` free whole
   // GPUs and the amounts `need` (`StateTables::need`, the share set as wanted);
@@ -220,6 +223,7 @@ class ClusterState {
   NodeIndex index_;
   std::vector<std::vector<int32_t>> domain_free_;  // [level][domain]
   Tenancy tenancy_;
+  ChangeJournal journal_;
   std::vector<Record> log_;
   std::vector<GpuUndo> gpu_log_;
 };

@@ -45,6 +45,8 @@ struct GpuState {
     const bool shared = healthy && share > 0 && wholes == 0 && blocks == 0 && busy_starts == 0;
     return shared && share < kGpuUnitsPerDevice ? kGpuUnitsPerDevice - share : 0;
   }
+  // What a fraction may still take here.
+  int64_t RoomForShare() const { return is_free() ? kGpuUnitsPerDevice : partial_share(); }
 
   friend bool operator==(const GpuState&, const GpuState&) = default;
 };
