@@ -39,6 +39,9 @@ class ExactRoom {
   bool is_complete() const { return budget_ > 0; }
 
  private:
+  void FindTwins();
+  bool AreTwins(PodId a, PodId b) const;
+  bool MayLeave(size_t item) const;
   void Branch(size_t next);
   bool IsCoherent(YieldBook::Mark mark) const;
   bool CouldSuffice();
@@ -54,6 +57,7 @@ class ExactRoom {
   const int64_t gang_budget_;
   int64_t budget_;
   std::vector<PodId> items_;  // the cheapest first
+  std::vector<int> twins_;    // by item: an earlier one that does as well; -1: none
   std::vector<char> stays_;   // by pod
   RoomCost best_;
   std::optional<RoomSolution> solution_;

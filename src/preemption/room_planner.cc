@@ -33,9 +33,10 @@ ClaimantNeed RoomPlanner::NeedOfClaimant() const {
   bool any = false;
   for (int i = info.first_pod_set; i < info.first_pod_set + info.num_pod_sets; ++i) {
     const PodSetId s(i);
-    if (state_.placeable(s) == 0) continue;
+    const bool lacks = state_.standing(s) < snapshot_.pod_set(s).min_count;
+    if (!grows_ && lacks) AddResources(s, need.resources);
+    if (!grows_ || state_.placeable(s) == 0) continue;
     AddResources(s, need.resources);
-    if (!grows_) continue;
     const ResourceVector one =
         ExpectedCharge(snapshot_, snapshot_.pod_set(s).request_class, rules_.victims.mig_charge);
     for (int r = 0; r < kMaxResources; ++r) {

@@ -261,11 +261,10 @@ bool RoomSearch::Charge(PodId p, const PodPlacement& placement) {
     if (fit && !book_.Displace(fit->displaced)) fit.reset();
   }
   bool permitted = fit.has_value();
-  while (permitted) {
-    const auto refusal = ledger_.Check(leaf_, charged_ + claim.charge, preemptible_);
-    if (!refusal) break;
-    refusal_ = refusal;
-    permitted = MakeHeadroom(refusal->queue, refusal->resource);
+  while (permitted && !IsPermitted(charged_ + claim.charge)) {
+    permitted = refusal_     ? MakeHeadroom(refusal_->queue, refusal_->resource)
+                : overreach_ ? MakeHeadroom(overreach_->queue, overreach_->resource)
+                             : false;
   }
   if (!permitted) {
     book_.RollBack(claim.before);
@@ -323,17 +322,17 @@ bool RoomSearch::MakeHeadroom(QueueId q, int resource) {
 
 // --- What stays -------------------------------------------------------------
 
-bool RoomSearch::IsPermitted() {
+bool RoomSearch::IsPermitted(const ResourceVector& charge) {
   overreach_.reset();
-  refusal_ = ledger_.Check(leaf_, charged_, preemptible_);
+  refusal_ = ledger_.Check(leaf_, charge, preemptible_);
   if (refusal_) return false;
   if (!book_.reclaims()) return true;
-  overreach_ = book_.entitlements().FindOverreach(charged_);
-  return !overreach_ && book_.entitlements().IsBalanced(charged_);
+  overreach_ = book_.entitlements().FindOverreach(charge);
+  return !overreach_;
 }
 
 bool RoomSearch::MeetEntitlement() {
-  while (!IsPermitted()) {
+  while (!IsPermitted(charged_)) {
     if (!overreach_ || !MakeHeadroom(overreach_->queue, overreach_->resource)) return false;
   }
   return true;

@@ -46,7 +46,10 @@ class RoomSearch final : public Account {
   const std::optional<Overreach>& overreach() const { return overreach_; }
 
   // Whether queues permit the claim beside what stays.
-  bool IsPermitted();
+  bool IsPermitted() {
+    return IsPermitted(charged_) &&
+           (!book_.reclaims() || book_.entitlements().IsBalanced(charged_));
+  }
   // Whether the claimant's pods on `n` still fit beside what is there.
   bool Coexists(NodeId n);
 
@@ -74,6 +77,8 @@ class RoomSearch final : public Account {
     NodeCosts costs;
   };
 
+  // Limits, quotas and entitlement; tells in `refusal_` or `overreach_` what refuses.
+  bool IsPermitted(const ResourceVector& charge);
   std::optional<PodPlacement> Find(const PodQuery& query);
   CostTable& CostsOf(PodSetId s);
   std::optional<PodPlacement> Choose(PodSetId s, NodeId n, const PodPlacement* fixed);

@@ -361,6 +361,17 @@ std::vector<PodId> YieldBook::Restorable(std::span<const PodId> pods) {
   return restorable;
 }
 
+bool YieldBook::AreInterchangeable(PodId a, PodId b) const {
+  const WorkloadId v = workload_of(a), w = workload_of(b);
+  const Gang &left = gangs_[at(v)], &right = gangs_[at(w)];
+  const Workload &first = snapshot_.workload(v), &second = snapshot_.workload(w);
+  const bool alike = left.rule == right.rule && left.only_surplus == right.only_surplus &&
+                     left.is_sound == right.is_sound && queue_of(a) == queue_of(b) &&
+                     snapshot_.info(v).tenant == snapshot_.info(w).tenant &&
+                     first.isolation == second.isolation;
+  return alike && left.up == 1 && right.up == 1 && (IsSurplus(a) == IsSurplus(b));
+}
+
 RoomCost YieldBook::MarginalCost(PodId p) {
   if (!is_candidate(p)) return kNoCost;
   if (leaves(p)) return {};

@@ -85,6 +85,9 @@ class YieldBook {
   // By what the total grows if `p` leaves, share of queues apart; `kNoCost` if it may not.
   RoomCost MarginalCost(PodId p);
 
+  // Whether two pods, both candidates and each all that its gang has, may yield alike.
+  bool AreInterchangeable(PodId a, PodId b) const;
+
   // Of what leaves. A gang that moves is not closed and pays by pod.
   RoomCost total() const { return total_ + RoomCost{ShareCost(), 0}; }
   RoomCost pod_cost(PodId p) const { return pod_costs_[at(p)]; }
