@@ -20,7 +20,7 @@ ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
       all_move_(all_move),
       gang_budget_(limits.gang_budget),
       budget_(limits.exact_budget),
-      items_(book.candidates().begin(), book.candidates().end()),
+      items_(book.candidates().rbegin(), book.candidates().rend()),
       stays_(static_cast<size_t>(snapshot_.num_pods())) {
   std::ranges::stable_sort(
       items_, [&book](PodId a, PodId b) { return book.pod_cost(a) < book.pod_cost(b); });

@@ -56,7 +56,7 @@ class ExactRoom {
   const bool grows_, all_move_;
   const int64_t gang_budget_;
   int64_t budget_;
-  std::vector<PodId> items_;  // the cheapest first
+  std::vector<PodId> items_;  // the cheapest first, of equal ones the last
   std::vector<int> twins_;    // by item: an earlier one that does as well; -1: none
   std::vector<char> stays_;   // by pod
   RoomCost best_;

@@ -67,13 +67,17 @@ ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
   return independent == node.min_children ? sum : ResourceVector();
 }
 
-// The resources that a pod of `s` may be charged, on whatever GPU model it ends.
+// The resources that a pod of `s` may be charged, on whatever GPU model it ends. Those that
+// repeat `gpu` count only where some queue has a quota of them: quotas in GPUs alone leave no
+// queue entitled to the memory of its GPUs.
 void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
   const RequestClass& request = snapshot_.request_class(snapshot_.pod_set(s).request_class);
   for (int r = 0; r < snapshot_.resources().size(); ++r) {
-    const bool of_gpu = r == kGpu || r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool repeats_gpu = r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool of_gpu = r == kGpu || repeats_gpu;
     const bool asked = of_gpu ? request.gpu.kind != GpuRequestKind::kNone : request.need[r] > 0;
-    if (asked) resources[static_cast<size_t>(r)] = 1;
+    const bool counts = !repeats_gpu || snapshot_.queues().is_quota_governed(r);
+    if (asked && counts) resources[static_cast<size_t>(r)] = 1;
   }
 }
 

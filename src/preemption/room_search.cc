@@ -121,14 +121,14 @@ std::optional<PodPlacement> RoomSearch::Find(const PodQuery& query) {
   return found;
 }
 
-// Candidates of the node that have not left, the cheapest first.
+// Candidates of the node that have not left, the cheapest first; of equal ones the last.
 std::vector<PodId> RoomSearch::ByCost(NodeId n) {
   std::vector<std::pair<RoomCost, PodId>> ranked;
   for (PodId p : residents_[At(n)]) {
     if (!book_.leaves(p)) ranked.emplace_back(book_.MarginalCost(p), p);
   }
   std::ranges::sort(ranked, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second < b.second;
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
   std::vector<PodId> pods;
   for (const auto& entry : ranked) pods.push_back(entry.second);
@@ -305,7 +305,7 @@ bool RoomSearch::IsBelow(QueueId q, QueueId ancestor) const {
 // The cheapest pod that holds some of `resource` below `q` leaves.
 bool RoomSearch::MakeHeadroom(QueueId q, int resource) {
   if (cheapest_.empty()) {
-    cheapest_.assign(book_.candidates().begin(), book_.candidates().end());
+    cheapest_.assign(book_.candidates().rbegin(), book_.candidates().rend());
     std::ranges::stable_sort(
         cheapest_, [this](PodId a, PodId b) { return book_.pod_cost(a) < book_.pod_cost(b); });
   }

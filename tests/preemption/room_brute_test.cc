@@ -132,7 +132,7 @@ class BruteForce {
       if (set.min_count == 0 || !snapshot_.pod_set_spec(id).after.empty()) continue;
       const RequestClass& request = snapshot_.request_class(set.request_class);
       const bool gpu = request.gpu.kind != GpuRequestKind::kNone;
-      if ((r == kGpu || r == kGpuMemory) ? gpu : r != kPods && request.need[r] > 0) return true;
+      if (r == kGpu ? gpu : r != kPods && request.need[r] > 0) return true;
     }
     return false;
   }
