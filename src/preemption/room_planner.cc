@@ -81,20 +81,18 @@ void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
   }
 }
 
-// Whether the claimant is not charged some of what `need` has it ask for; then that is left out.
-bool RoomPlanner::NeedsLess(const Draft& draft, ClaimantNeed& need) const {
+// What counts of what the claimant is really charged.
+std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft) const {
   ResourceVector charged;
   for (const auto& [p, placement] : draft.solution.placed) {
     const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
     charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
   }
-  bool less = false;
+  std::vector<char> resources = need_.resources;
   for (int r = 0; r < kMaxResources; ++r) {
-    char& asked = need.resources[static_cast<size_t>(r)];
-    less |= asked && charged[r] == 0;
-    if (charged[r] == 0) asked = 0;
+    if (charged[r] == 0) resources[static_cast<size_t>(r)] = 0;
   }
-  return less;
+  return resources;
 }
 
 // --- Free -------------------------------------------------------------------
@@ -342,18 +340,21 @@ std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch&
   std::vector<Need> needs;
   for (WorkloadId w : book.Yielding()) {
     const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
+    std::vector<PodId> fitting;
     for (PodId p : leaving) {
-      Need need{p, YieldNeed::kRoom};
       const ClusterState::Mark mark = state_.GetMark();
       state_.Place(p, book.home(p));
-      if (search.Coexists(book.home(p).node)) {
-        const bool alone = !book.Restorable({&p, 1}).empty();
-        need.need = !alone            ? YieldNeed::kGang
-                    : book.reclaims() ? YieldNeed::kEntitlement
-                                      : YieldNeed::kLimit;
-      }
+      const bool fits = search.Coexists(book.home(p).node);
       state_.RollBack(mark);
-      needs.push_back(need);
+      if (fits) fitting.push_back(p);
+      needs.push_back({p, fits ? YieldNeed::kGang : YieldNeed::kRoom});
+    }
+    if (fitting.empty()) continue;
+    // What could stay beside the rest of its gang is kept from it by a queue.
+    const YieldNeed by_queue = book.reclaims() ? YieldNeed::kEntitlement : YieldNeed::kLimit;
+    const std::vector<PodId> restorable = book.Restorable(fitting);
+    for (Need& need : needs) {
+      if (std::ranges::binary_search(restorable, need.pod)) need.need = by_queue;
     }
   }
   return needs;
@@ -443,10 +444,10 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
                            : "no victims were found, and the search was cut short");
   }
   // What may be taken depends on what the claimant really needs.
-  ClaimantNeed less = need;
+  const ClaimantNeed real{need.least, ResourcesOf(*best)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
-  if (rights.reclaim && strict && NeedsLess(*best, less)) {
-    if (again) return Yield(step, rights, less, false);
+  if (rights.reclaim && strict && real.resources != need.resources) {
+    if (again) return Yield(step, rights, real, false);
     return Refuse(step, false, PendingReason::kGang,
                   "victims were found, but not for what it would need where they are");
   }

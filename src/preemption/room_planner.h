@@ -57,7 +57,7 @@ class RoomPlanner {
   ClaimantNeed NeedOfClaimant() const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
-  bool NeedsLess(const Draft& draft, ClaimantNeed& need) const;
+  std::vector<char> ResourcesOf(const Draft& draft) const;
   int64_t GpusLacking() const;
   bool IsCapable(const YieldBook& book) const;
 

@@ -167,7 +167,7 @@ std::optional<RoomSearch::Fit> RoomSearch::Evaluate(PodSetId s, NodeId n,
   fit.displaced = Prune(s, n, fixed, std::move(dearest_first));
   fit.placement = *Choose(s, n, fixed);
   state_.RollBack(mark);
-  fit.cost = CostOf(fit.displaced);
+  fit.cost = book_.MarginalCost(fit.displaced);
   return fit;
 }
 
@@ -198,30 +198,11 @@ std::optional<RoomSearch::Fit> RoomSearch::EvaluateLegally(PodSetId s, NodeId n,
     std::ranges::reverse(gone);
     fit->displaced = Prune(s, n, fixed, std::move(gone));
     fit->placement = *Choose(s, n, fixed);
-    fit->cost = CostOf(fit->displaced);
+    fit->cost = book_.MarginalCost(fit->displaced);
     if (!IsLegal(fit->displaced)) fit.reset();
   }
   state_.RollBack(mark);
   return fit;
-}
-
-// Whatever its pods cost together; a gang that leaves with the first costs nothing more.
-RoomCost RoomSearch::CostOf(std::span<const PodId> displaced) {
-  if (displaced.empty()) return {};
-  if (displaced.size() == 1) return book_.MarginalCost(displaced.front());
-  const YieldBook::Mark mark = book_.GetMark();
-  RoomCost cost;
-  for (PodId p : displaced) {
-    const RoomCost more = book_.MarginalCost(p);
-    // Not legal is told apart later; it must not look cheap.
-    if (more == kNoCost || !book_.Displace({&p, 1})) {
-      cost += book_.pod_cost(p);
-    } else {
-      cost += more;
-    }
-  }
-  book_.RollBack(mark);
-  return cost;
 }
 
 bool RoomSearch::IsLegal(std::span<const PodId> displaced) {
@@ -378,10 +359,12 @@ bool RoomSearch::TryRestore(WorkloadId w) {
   }
   state_.RollBack(mark);
   if (fitting.empty()) return false;
-  if (TryRestorePods(book_.Restorable(fitting))) return true;
+  const std::vector<PodId> restorable = book_.Restorable(fitting);
+  if (restorable.empty()) return false;
+  if (TryRestorePods(restorable)) return true;
   // Not all of it is permitted to stay: perhaps one by one.
   bool restored = false;
-  for (PodId p : fitting) restored |= TryRestorePods(book_.Restorable({&p, 1}));
+  for (PodId p : restorable) restored |= TryRestorePods(book_.Restorable({&p, 1}));
   return restored;
 }
 

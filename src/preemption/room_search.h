@@ -86,7 +86,6 @@ class RoomSearch final : public Account {
   std::optional<Fit> EvaluateLegally(PodSetId s, NodeId n, const PodPlacement* fixed);
   std::vector<PodId> Prune(PodSetId s, NodeId n, const PodPlacement* fixed,
                            std::vector<PodId> dearest_first);
-  RoomCost CostOf(std::span<const PodId> displaced);
   bool IsLegal(std::span<const PodId> displaced);
   std::vector<PodId> ByCost(NodeId n);
   void MarkStale(NodeId n);

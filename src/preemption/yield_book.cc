@@ -24,7 +24,8 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
       pod_costs_(homes_.size()),
       up_(static_cast<size_t>(snapshot_.num_pod_sets())),
       gone_(up_.size()),
-      gangs_(static_cast<size_t>(snapshot_.num_workloads())) {
+      gangs_(static_cast<size_t>(snapshot_.num_workloads())),
+      breaks_(up_.size()) {
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
     if (!state_.is_placed(p)) continue;
@@ -224,6 +225,8 @@ void YieldBook::Append(PodId p) {
   entry.ledger_mark = ledger_.GetMark();
   entry.appended = true;
   entry.pod = p;
+  entry.version = gang.version;
+  gang.version = ++last_version_;
   const ResourceVector charge = ChargeOfPod(p);
   gang.leaving.insert(std::ranges::lower_bound(gang.leaving, p), p);
   SetLeaves(p, true);
@@ -243,6 +246,7 @@ void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
   entry.workload = w;
   entry.ledger_mark = ledger_.GetMark();
   entry.before = gang;
+  gang.version = ++last_version_;
   const QueueId q = snapshot_.info(w).queue;
   const bool moved = gang.rule == YieldRule::kMoved;
   TakeUnits(gang, q, -1);
@@ -280,6 +284,7 @@ void YieldBook::RollBack(Mark mark) {
     if (entry.appended) {
       gang.leaving.erase(std::ranges::lower_bound(gang.leaving, entry.pod));
       SetEnds(gang, false);
+      gang.version = entry.version;
       SetLeaves(entry.pod, false);
       total_ -= pod_costs_[at(entry.pod)];
       if (gang.rule == YieldRule::kMoved) continue;
@@ -372,25 +377,64 @@ bool YieldBook::AreInterchangeable(PodId a, PodId b) const {
   return alike && left.up == 1 && right.up == 1 && (IsSurplus(a) == IsSurplus(b));
 }
 
+// What follows if one more pod of the set of `p` leaves, which cannot leave alone: the same for
+// each of them, as all of the set leaves then.
+const YieldBook::Break& YieldBook::BreakOf(PodId p) {
+  const WorkloadId w = workload_of(p);
+  const Gang& gang = gangs_[at(w)];
+  Break& found = breaks_[at(snapshot_.pod_set_of(p))];
+  if (found.version == gang.version) return found;
+  leaves_[at(p)] = 1;
+  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
+  leaves_[at(p)] = 0;
+  for (PodId other : more) leaves_[at(other)] = 0;
+  found.version = gang.version;
+  found.cost = pod_costs_[at(p)];
+  for (PodId other : more) found.cost += pod_costs_[at(other)];
+  found.ends = static_cast<int>(gang.leaving.size() + more.size()) + 1 == gang.up;
+  if (found.ends) found.cost.points += policy_.costs.ended_gang;
+  return found;
+}
+
 RoomCost YieldBook::MarginalCost(PodId p) {
   if (!is_candidate(p)) return kNoCost;
   if (leaves(p)) return {};
-  const WorkloadId w = workload_of(p);
-  const Gang& gang = gangs_[at(w)];
+  const Gang& gang = gangs_[at(workload_of(p))];
   if (gang.rule == YieldRule::kMoved) return pod_costs_[at(p)];
-  const auto with_end = [&](RoomCost cost, size_t pods) {
-    const bool ends = static_cast<int>(gang.leaving.size() + pods) == gang.up;
-    return ends ? cost + RoomCost{policy_.costs.ended_gang, 0} : cost;
-  };
-  if (IsSurplus(p)) return with_end(pod_costs_[at(p)], 1);
-  if (gang.only_surplus) return kNoCost;
-  leaves_[at(p)] = 1;
-  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
-  RoomCost cost = pod_costs_[at(p)];
-  for (PodId other : more) cost += pod_costs_[at(other)];
-  leaves_[at(p)] = 0;
-  for (PodId other : more) leaves_[at(other)] = 0;
-  return with_end(cost, more.size() + 1);
+  if (!IsSurplus(p)) return gang.only_surplus ? kNoCost : BreakOf(p).cost;
+  const bool ends = static_cast<int>(gang.leaving.size()) + 1 == gang.up;
+  return ends ? pod_costs_[at(p)] + RoomCost{policy_.costs.ended_gang, 0} : pod_costs_[at(p)];
+}
+
+RoomCost YieldBook::MarginalCost(std::vector<PodId> pods) {
+  std::ranges::sort(pods);
+  RoomCost cost;
+  for (size_t begin = 0; begin < pods.size();) {
+    const WorkloadId w = workload_of(pods[begin]);
+    size_t end = begin + 1;
+    while (end < pods.size() && workload_of(pods[end]) == w) ++end;
+    cost += CostOfGroup(w, std::span(pods).subspan(begin, end - begin));
+    begin = end;
+  }
+  return cost;
+}
+
+// Pods of one workload, of which none leaves. What may not leave pays for itself alone.
+RoomCost YieldBook::CostOfGroup(WorkloadId w, std::span<const PodId> pods) {
+  RoomCost sum;
+  for (PodId p : pods) sum += pod_costs_[at(p)];
+  const Gang& gang = gangs_[at(w)];
+  if (gang.rule == YieldRule::kMoved) return sum;
+  if (pods.size() == 1) {
+    const RoomCost cost = MarginalCost(pods.front());
+    return cost == kNoCost ? sum : cost;
+  }
+  if (!IsSurplus(pods.front()) && BreakOf(pods.front()).ends) return BreakOf(pods.front()).cost;
+  const Mark mark = GetMark();
+  const RoomCost before = total_;
+  if (Displace(pods)) sum = total_ - before;
+  RollBack(mark);
+  return sum;
 }
 
 std::vector<PodId> YieldBook::LeavingSince(Mark mark) const {
