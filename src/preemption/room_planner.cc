@@ -224,9 +224,26 @@ bool RoomPlanner::IsCapable(const YieldBook& book) const {
   return !book.candidates().empty() && GpusLacking() * kGpuUnitsPerDevice <= units;
 }
 
+// What limits and quotas refuse even if all leaves that may.
+std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book, YieldRights rights) {
+  const size_t mark = ledger_.GetMark();
+  for (PodId p : book.candidates()) {
+    if (rights.move) break;  // what moves is charged as before
+    const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
+    const ResourceVector charge =
+        ChargeOf(snapshot_, set.request_class, book.home(p), rules_.victims.mig_charge);
+    ledger_.Book(snapshot_.info(set.workload).queue, charge * -1, true);
+  }
+  const auto refusal =
+      ledger_.Check(snapshot_.info(w_).queue, need_.least, snapshot_.workload(w_).is_preemptible());
+  ledger_.RollBack(mark);
+  return refusal;
+}
+
 // Places the claimant as if all left that may. If even that fails, so does every plan.
 std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
                                                     YieldRights rights) {
+  if (const auto refusal = FindRefusal(book, rights)) return RefuseCharge(step, *refusal);
   if (rights.move && !IsCapable(book)) {
     return Refuse(step, true, PendingReason::kInsufficientGpus,
                   book.candidates().empty() ? "nothing may be moved"

@@ -42,6 +42,7 @@ class RoomPlanner {
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
+  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book, YieldRights rights);
   std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, YieldRights rights, const RoomClaim& claim);
