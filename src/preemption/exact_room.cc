@@ -8,8 +8,7 @@
 namespace tessera {
 
 ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
-                     MigCharge mig_charge, WorkloadId w, bool grows, bool all_move,
-                     const Limits& limits)
+                     MigCharge mig_charge, WorkloadId w, bool grows, const Limits& limits)
     : state_(state),
       snapshot_(state.snapshot()),
       ledger_(ledger),
@@ -17,7 +16,6 @@ ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
       mig_charge_(mig_charge),
       w_(w),
       grows_(grows),
-      all_move_(all_move),
       gang_budget_(limits.gang_budget),
       budget_(limits.exact_budget),
       items_(book.candidates().rbegin(), book.candidates().rend()),
@@ -108,12 +106,10 @@ bool ExactRoom::CouldSuffice() {
 bool ExactRoom::TryLeaving() {
   const ClusterState::Mark mark = state_.GetMark();
   RoomSolution solution;
-  std::vector<PodPlacement> homes;
   for (PodId p : items_) {
     if (!book_.leaves(p)) continue;
     state_.Remove(p);
     solution.leaving.push_back(p);
-    homes.push_back(book_.home(p));
   }
   ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
                        book_.reclaims() ? &book_.entitlements() : nullptr);
@@ -125,23 +121,40 @@ bool ExactRoom::TryLeaving() {
   if (suffices && book_.reclaims()) {
     suffices = book_.entitlements().IsBalanced(account.charged());
   }
-  if (suffices && all_move_) {
-    solution.moved = FindNewPlaces(state_, solution.leaving, homes);
-    suffices = solution.moved.size() == solution.leaving.size();
-  }
+  suffices = suffices && MoveAll(solution);
   for (PodId p : found.pods) solution.placed.push_back({p, state_.placement(p)});
   state_.RollBack(mark);
-  if (suffices && all_move_) {
-    const ClusterState::Mark start = state_.GetMark();
-    suffices = InOrder(state_, solution.moved).has_value();
-    state_.RollBack(start);
-  }
-  if (!suffices) return false;
+  if (!suffices || !IsInOrder(solution)) return false;
   solution.cost = book_.total();
   best_ = solution.cost;
   std::ranges::sort(solution.leaving);
   solution_ = std::move(solution);
   return true;
+}
+
+// Finds new places for those that may leave only to such.
+bool ExactRoom::MoveAll(RoomSolution& solution) {
+  std::vector<PodId> pods;
+  std::vector<PodPlacement> homes;
+  for (PodId p : solution.leaving) {
+    if (book_.rule(p) != YieldRule::kMoved) continue;
+    pods.push_back(p);
+    homes.push_back(book_.home(p));
+  }
+  if (pods.empty()) return true;
+  solution.moved = FindNewPlaces(state_, pods, homes);
+  return solution.moved.size() == pods.size();
+}
+
+bool ExactRoom::IsInOrder(const RoomSolution& solution) {
+  if (solution.moved.empty()) return true;
+  const ClusterState::Mark mark = state_.GetMark();
+  for (PodId p : solution.leaving) {
+    if (book_.rule(p) != YieldRule::kMoved) state_.Remove(p);
+  }
+  const bool in_order = InOrder(state_, solution.moved).has_value();
+  state_.RollBack(mark);
+  return in_order;
 }
 
 }  // namespace tessera

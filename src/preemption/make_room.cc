@@ -63,7 +63,10 @@ RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
   const bool gated = !plan.found() && plan.certificate.reason == PendingReason::kQuota;
   if (!rules.victims.replace_victims || gated) return plan;
   RoomPlan moves = planner.Yield(RoomStep::kConsolidate, {.move = true});
-  return moves.found() ? CheaperOf(std::move(plan), std::move(moves)) : plan;
+  if (moves.found()) return CheaperOf(std::move(plan), std::move(moves));
+  if (plan.found()) return plan;
+  moves = planner.Yield(RoomStep::kReclaim, {.reclaim = true, .move = true});
+  return moves.found() ? moves : plan;
 }
 
 RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
@@ -88,8 +91,10 @@ RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules
   consider(planner.Yield(RoomStep::kConsolidate, {.move = true}));
   consider(planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
   consider(planner.Yield(RoomStep::kPreempt, {.preempt = true}));
-  // By both rights together where neither suffices.
-  if (!best.found()) consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true}));
+  // By all together where none alone suffices.
+  if (!best.found()) {
+    consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true, .move = true}));
+  }
   return best.found() ? best : RefuseAll(refusals);
 }
 

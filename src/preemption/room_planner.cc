@@ -174,7 +174,7 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
                   absl::StrCat("others yield for it in ", workload.preemption_delay - waited,
                                " seconds, when its preemption delay is over"));
   }
-  if (rights.move && !rules_.victims.move_for_all && !workload.is_preemptible()) {
+  if (rights.only_moves() && !rules_.victims.move_for_all && !workload.is_preemptible()) {
     return Refuse(step, true, PendingReason::kGang,
                   "others are moved for preemptible workloads only");
   }
@@ -225,10 +225,10 @@ bool RoomPlanner::IsCapable(const YieldBook& book) const {
 }
 
 // What limits and quotas refuse even if all leaves that may.
-std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book, YieldRights rights) {
+std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
   const size_t mark = ledger_.GetMark();
   for (PodId p : book.candidates()) {
-    if (rights.move) break;  // what moves is charged as before
+    if (book.rule(p) == YieldRule::kMoved) continue;  // it is charged as before
     const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
     const ResourceVector charge =
         ChargeOf(snapshot_, set.request_class, book.home(p), rules_.victims.mig_charge);
@@ -243,8 +243,8 @@ std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book, Yiel
 // Places the claimant as if all left that may. If even that fails, so does every plan.
 std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
                                                     YieldRights rights) {
-  if (const auto refusal = FindRefusal(book, rights)) return RefuseCharge(step, *refusal);
-  if (rights.move && !IsCapable(book)) {
+  if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
+  if (rights.only_moves() && !IsCapable(book)) {
     return Refuse(step, true, PendingReason::kInsufficientGpus,
                   book.candidates().empty() ? "nothing may be moved"
                                             : "too few GPUs are free, however they are arranged");
@@ -296,142 +296,6 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
   return claims;
 }
 
-std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, YieldRights rights,
-                                                         const RoomClaim& claim) {
-  const ClusterState::Mark mark = state_.GetMark();
-  const size_t charges = ledger_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  RoomSearch search(state_, ledger_, book, claim);
-  const GangPlacement found = search.Run();
-  std::optional<Draft> draft;
-  if (found.placed()) {
-    std::vector<PodTarget> placed;
-    for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
-    draft = Elaborate(book, search, rights, std::move(placed));
-  }
-  book.RollBack(yielded);
-  ledger_.RollBack(charges);
-  state_.RollBack(mark);
-  return draft;
-}
-
-// The same for victims and a placement that were found elsewhere.
-std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book, YieldRights rights,
-                                                     const RoomSolution& solution) {
-  const ClusterState::Mark mark = state_.GetMark();
-  const size_t charges = ledger_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  RoomClaim claim;
-  claim.workload = w_;
-  claim.mig_charge = rules_.victims.mig_charge;
-  RoomSearch search(state_, ledger_, book, claim);
-  std::optional<Draft> draft;
-  if (book.Displace(solution.leaving)) {
-    for (PodId p : solution.leaving) state_.Remove(p);
-    search.Adopt(solution.placed);
-    draft = Elaborate(book, search, rights, solution.placed);
-  }
-  book.RollBack(yielded);
-  ledger_.RollBack(charges);
-  state_.RollBack(mark);
-  return draft;
-}
-
-// The search stands as it found the claimant a place.
-std::optional<RoomPlanner::Draft> RoomPlanner::Elaborate(YieldBook& book, RoomSearch& search,
-                                                         YieldRights rights,
-                                                         std::vector<PodTarget> placed) {
-  Draft draft;
-  draft.solution.placed = std::move(placed);
-  for (WorkloadId w : book.Yielding()) {
-    draft.solution.leaving.insert(draft.solution.leaving.end(), book.leaving(w).begin(),
-                                  book.leaving(w).end());
-  }
-  draft.needs = NeedsOf(book, search);
-  draft.victims_cost = book.total();
-  if (!FindPlacesForVictims(book, search, rights, draft)) return std::nullopt;
-  return draft;
-}
-
-std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch& search) const {
-  std::vector<Need> needs;
-  for (WorkloadId w : book.Yielding()) {
-    const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
-    std::vector<PodId> fitting;
-    for (PodId p : leaving) {
-      const ClusterState::Mark mark = state_.GetMark();
-      state_.Place(p, book.home(p));
-      const bool fits = search.Coexists(book.home(p).node);
-      state_.RollBack(mark);
-      if (fits) fitting.push_back(p);
-      needs.push_back({p, fits ? YieldNeed::kGang : YieldNeed::kRoom});
-    }
-    if (fitting.empty()) continue;
-    // What could stay beside the rest of its gang is kept from it by a queue.
-    const YieldNeed by_queue = book.reclaims() ? YieldNeed::kEntitlement : YieldNeed::kLimit;
-    const std::vector<PodId> restorable = book.Restorable(fitting);
-    for (Need& need : needs) {
-      if (std::ranges::binary_search(restorable, need.pod)) need.need = by_queue;
-    }
-  }
-  return needs;
-}
-
-bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, YieldRights rights,
-                                       Draft& draft) {
-  RoomSolution& solution = draft.solution;
-  solution.cost = book.total();
-  if (rights.move) {
-    std::vector<PodPlacement> homes;
-    for (PodId p : solution.leaving) homes.push_back(book.home(p));
-    solution.moved = FindNewPlaces(state_, solution.leaving, homes);
-    return solution.moved.size() == solution.leaving.size();
-  }
-  if (!rules_.victims.replace_victims) return true;
-  for (WorkloadId w : book.Yielding()) MoveWhatFits(book, search, w, draft);
-  solution.cost = book.total();
-  for (const PodTarget& moved : solution.moved) {
-    solution.cost.points += book.moved_cost(moved.pod);
-  }
-  return true;
-}
-
-// Those pods of `w` that find a place, if its gang can go on with them, are moved there.
-void RoomPlanner::MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft) {
-  const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
-  std::vector<PodPlacement> homes;
-  for (PodId p : leaving) homes.push_back(book.home(p));
-  const ClusterState::Mark mark = state_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  const std::vector<PodTarget> moves = FindNewPlaces(state_, leaving, homes);
-  std::vector<PodId> moved;
-  for (const PodTarget& move : moves) moved.push_back(move.pod);
-  std::ranges::sort(moved);
-  if (!moved.empty()) moved = book.Restorable(moved);
-  state_.RollBack(mark);
-  if (moved.empty()) return;
-  book.Restore(moved);
-  if (!search.IsPermitted()) return book.RollBack(yielded);
-  for (const PodTarget& move : moves) {
-    if (!std::ranges::binary_search(moved, move.pod)) continue;
-    state_.Place(move.pod, move.placement);
-    draft.solution.moved.push_back(move);
-  }
-}
-
-// Whether so many victims are needed at least, by the GPUs that each can free.
-bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
-  if (victims <= 1) return true;
-  int64_t lacking = GpusLacking();
-  for (int i = 0; i < snapshot_.num_nodes(); ++i) lacking -= state_.free_gpus(NodeId(i));
-  std::vector<int> devices;
-  for (PodId p : book.candidates()) devices.push_back(std::popcount(book.home(p).gpus));
-  std::ranges::sort(devices, std::greater<>());
-  size_t least = 0;
-  while (lacking > 0 && least < devices.size()) lacking -= devices[least++];
-  return least >= victims;
-}
-
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
@@ -443,16 +307,16 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
-    std::optional<Draft> draft = TryGreedy(book, rights, claim);
+    std::optional<Draft> draft = TryGreedy(book, claim);
     if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
   }
   bool complete = false;
   if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_, rights.move,
+    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_,
                     {rules_.gang_budget, rules_.exact_budget});
     const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
     complete = exact.is_complete();
-    if (cheaper) best = Adopt(book, rights, *cheaper);
+    if (cheaper) best = Adopt(book, *cheaper);
   }
   ledger_.RollBack(charges);
   if (!best) {
@@ -470,7 +334,8 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
-  if (plan.found() && complete && (rights.move || plan.moved.empty())) {
+  const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
+  if (plan.found() && complete && (rights.only_moves() || !replaced)) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

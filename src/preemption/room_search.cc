@@ -291,7 +291,7 @@ bool RoomSearch::MakeHeadroom(QueueId q, int resource) {
         cheapest_, [this](PodId a, PodId b) { return book_.pod_cost(a) < book_.pod_cost(b); });
   }
   for (PodId p : cheapest_) {
-    if (book_.leaves(p)) continue;
+    if (book_.leaves(p) || book_.rule(p) == YieldRule::kMoved) continue;
     const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
     if (!IsBelow(snapshot_.info(set.workload).queue, q)) continue;
     const ResourceVector charge =

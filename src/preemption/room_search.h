@@ -37,8 +37,10 @@ class RoomSearch final : public Account {
   // none), and no unit of it can stay. Otherwise kRefused where queues do not permit it.
   GangPlacement Run();
 
-  // Takes over a placement that was found elsewhere, where its victims have left.
+  // Takes over a placement that was found elsewhere, for which victims have left.
   void Adopt(std::span<const PodTarget> placed);
+  // Puts back what leaves and could stay, the dearest first.
+  void RestoreWhatCanStay();
 
   // What the claimant is charged, and the last thing that refused it.
   const ResourceVector& charged() const { return charged_; }
@@ -93,7 +95,6 @@ class RoomSearch final : public Account {
   bool MakeHeadroom(QueueId q, int resource);
   bool MeetEntitlement();
   void PutBack();
-  void RestoreWhatCanStay();
   bool TryRestore(WorkloadId w);
   bool TryRestorePods(std::span<const PodId> pods);
   bool IsBelow(QueueId q, QueueId ancestor) const;

@@ -33,7 +33,7 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
     ++up_[at(snapshot_.pod_set_of(p))];
   }
   JudgeGangs(rights, claimant);
-  AddCandidates(rights, claimant);
+  AddCandidates(claimant);
   PriceCandidates();
 }
 
@@ -67,19 +67,20 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   Gang& gang = gangs_[at(w)];
   const Workload& workload = snapshot_.workload(w);
   const QueueId own = snapshot_.info(w).queue, other = snapshot_.info(claimant).queue;
-  if (rights.move) {
-    gang.may_yield = workload.is_movable();
-    gang.rule = YieldRule::kMoved;
-  } else if (workload.is_preemptible() && own == other) {
+  if (workload.is_preemptible() && own == other) {
     gang.rule = YieldRule::kPreempted;
     gang.may_yield = rights.preempt && workload.priority < snapshot_.workload(claimant).priority;
     if (gang.may_yield) gang.only_surplus = IsProtected(w, own, false);
-  } else if (workload.is_preemptible() && own != other) {
+  } else if (workload.is_preemptible()) {
     gang.rule = YieldRule::kReclaimed;
     gang.may_yield = rights.reclaim && entitlements_.MayYield(own);
     const bool by_ancestor = policy_.rules.reclaim_runtime == RuntimeScope::kCommonAncestor;
     const QueueId scope = by_ancestor ? entitlements_.Branch(own) : own;
     if (gang.may_yield) gang.only_surplus = IsProtected(w, scope, true);
+  }
+  if (!gang.may_yield && rights.move) {
+    gang.may_yield = workload.is_movable();
+    gang.rule = YieldRule::kMoved;
   }
   if (!gang.may_yield) return;
   if (gang.rule != YieldRule::kMoved) {
@@ -91,12 +92,13 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   gang.most = std::max(*workload.max_disrupted - static_cast<int>(leaving), 0);
 }
 
-void YieldBook::AddCandidates(YieldRights rights, WorkloadId claimant) {
+void YieldBook::AddCandidates(WorkloadId claimant) {
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
-    if (rights.move && snapshot_.pod_phase(p) != PodPhase::kRunning) continue;
+    const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
+    if (gang.rule == YieldRule::kMoved && !runs) continue;
     if (workload_of(p) == claimant) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);

@@ -21,7 +21,9 @@ namespace tessera {
 struct YieldRights {
   bool reclaim = false;
   bool preempt = false;
-  bool move = false;  // alone
+  bool move = false;  // who need not yield otherwise, but to another place only
+
+  bool only_moves() const { return move && !reclaim && !preempt; }
 };
 
 // What a plan costs; what costs the same is told apart by age, the younger first.
@@ -144,7 +146,7 @@ class YieldBook {
 
   void JudgeGangs(YieldRights rights, WorkloadId claimant);
   void JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w);
-  void AddCandidates(YieldRights rights, WorkloadId claimant);
+  void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;

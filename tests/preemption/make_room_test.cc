@@ -172,6 +172,21 @@ TEST(PlanMakeRoom, ReplacesVictimsThatFindANewPlaceIfTheRulesSaySo) {
   EXPECT_EQ(Scene(spec).Plan(PlanPreemption).evicted.size(), 2u);
 }
 
+TEST(PlanMakeRoom, EvictsSomeAndMovesOthersWhereNeitherSuffices) {
+  SnapshotSpec spec;
+  spec.nodes = {MakeNode("n", 4), MakeNode("m", 1)};
+  spec.queues = {QueueOf("a", 0), QueueOf("b", 1), QueueOf("c", 4)};
+  // x is above its share; y has no more than that, but another place.
+  spec.workloads = {RunningJob("x", "a", "n", {0, 1, 2}), RunningJob("y", "b", "n", {3}),
+                    Claim("c", 1, 4)};
+  const Scene scene(spec);
+  const RoomPlan plan = scene.Plan(PlanMakeRoom);
+  EXPECT_EQ(plan.certificate.step, RoomStep::kEvict);
+  EXPECT_THAT(scene.Evicted(plan), ElementsAre("x/0"));
+  ASSERT_EQ(plan.moved.size(), 1u);
+  EXPECT_THAT(scene.Names({plan.moved[0].pod}), ElementsAre("y/0"));
+}
+
 // A host's own order: never mind priorities, the most work lost goes last.
 struct LeastWorkLost {
   int64_t Cost(const Victim& victim) const { return victim.seconds_lost; }
