@@ -26,6 +26,7 @@ struct PlanArguments {
   std::string export_as;  // "nvidia-smi" or "mig-parted"
   bool json = false;
   bool mosaic = false;
+  bool room = false;
 };
 int RunPlan(const PlanArguments& arguments);
 
@@ -85,6 +86,12 @@ CheckPlanOptions RefereeOptions(const std::string& preset);
 // The referees' findings on a cycle, one line each; empty: it is legal.
 std::string RefereeFindings(const Snapshot& snapshot, const CycleResult& cycle,
                             const std::string& preset);
+
+// Prints for every workload that waits after `cycle` who would have to yield for it.
+int PrintRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::string& preset);
+// Prints who would have to yield for workload `name`, and for whom it would have to.
+int ExplainRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::string& name,
+                const std::string& preset);
 
 // A table of all queues: quota, limit, demand, allocated, fair share.
 std::string SharesTable(const Snapshot& snapshot, const FairShares& shares);

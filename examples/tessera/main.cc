@@ -48,6 +48,7 @@ void AddPlan(CLI::App& app, Options& o, std::function<int()>& run) {
   CLI::Option* format = AddFormat(plan, o.format);
   plan->add_option("--out", o.plan.out, "also write the plan to this file");
   plan->add_flag("--mosaic", o.plan.mosaic, "draw every GPU as it is after the plan");
+  plan->add_flag("--room", o.plan.room, "say for all that waits who would have to yield for it");
   plan->add_option("--svg", o.plan.svg,
                    "draw every GPU as it is when the plan has settled, into this file");
   plan->add_option("--export", o.plan.export_as,

@@ -95,6 +95,24 @@ void PrintPlaced(const Snapshot& snapshot, const PlanSummary& summary) {
   }
 }
 
+void PrintYielding(const Plan& plan) {
+  std::map<std::string, std::map<std::string, int>> evicted;  // by claimant, by victim
+  for (const Action& action : plan.actions) {
+    const auto* evict = std::get_if<EvictAction>(&action);
+    if (evict == nullptr) continue;
+    ++evicted[absl::StrCat("for ", evict->on_behalf_of, " (", evict->reason, ")")]
+             [evict->pod.workload];
+  }
+  if (!evicted.empty()) std::puts("\nEvicted");
+  for (const auto& [claimant, victims] : evicted) {
+    std::vector<std::string> texts;
+    for (const auto& [victim, pods] : victims) {
+      texts.push_back(absl::StrCat(pods, pods == 1 ? " pod of " : " pods of ", victim));
+    }
+    std::printf("  %s: %s\n", claimant.c_str(), absl::StrJoin(texts, ", ").c_str());
+  }
+}
+
 void PrintPending(const Plan& plan) {
   if (plan.pending.empty()) {
     std::puts("\nEverything runs.");
@@ -130,6 +148,7 @@ void PrintPlan(const Snapshot& snapshot, const CycleResult& cycle) {
   std::puts("\nShares before the plan (- is no limit)");
   std::fputs(SharesTable(snapshot, cycle.shares).c_str(), stdout);
   PrintPlaced(snapshot, summary);
+  PrintYielding(cycle.plan);
   PrintPending(cycle.plan);
 }
 
@@ -220,6 +239,10 @@ int RunPlan(const PlanArguments& arguments) {
     return kPlanned;
   }
   PrintPlan(*snapshot, cycle);
+  if (arguments.room) {
+    const int code = PrintRoom(*snapshot, cycle, arguments.preset);
+    if (code != kPlanned) return code;
+  }
   return arguments.mosaic ? PrintMosaic(*snapshot, cycle.plan) : static_cast<int>(kPlanned);
 }
 
@@ -270,6 +293,7 @@ int RunExplain(const std::string& file, const std::string& name, const std::stri
       std::printf("  %7lld %s\n", static_cast<long long>(count), label.c_str());
     }
   }
+  if (const int code = ExplainRoom(*snapshot, cycle, name, preset); code != kPlanned) return code;
   std::puts("\nIts queue among all (- is no limit)");
   std::fputs(SharesTable(*snapshot, cycle.shares).c_str(), stdout);
   return kPlanned;

@@ -98,8 +98,11 @@ std::string AmountOf(std::string_view resource, int64_t amount) {
 std::string ToText(const Certificate& certificate) {
   const std::string subject = certificate.claimant;
   if (!certificate.refusal.empty()) {
-    return absl::StrCat(subject, certificate.proven ? " has no room by " : " found no room by ",
-                        ToAbsl(ToString(certificate.step)), ": ", certificate.refusal);
+    const std::string step = certificate.step == RoomStep::kEvict
+                                 ? ""
+                                 : absl::StrCat(" by ", ToAbsl(ToString(certificate.step)));
+    return absl::StrCat(subject, certificate.proven ? " has no room" : " found no room", step, ": ",
+                        certificate.refusal);
   }
   std::string text;
   if (certificate.victims.empty()) {

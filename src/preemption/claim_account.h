@@ -1,11 +1,12 @@
 #ifndef TESSERA_SRC_PREEMPTION_CLAIM_ACCOUNT_H_
 #define TESSERA_SRC_PREEMPTION_CLAIM_ACCOUNT_H_
 
-// Asks the ledger for a claimant, without booking anything.
+// Asks the ledger and the entitlements for a claimant, without booking anything.
 
 #include <optional>
 #include <vector>
 
+#include "src/preemption/entitlements.h"
 #include "tessera/cluster/charge.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/share/quota_ledger.h"
@@ -14,9 +15,12 @@ namespace tessera {
 
 class ClaimAccount final : public Account {
  public:
-  ClaimAccount(const Snapshot& snapshot, const QuotaLedger& ledger, MigCharge rule, WorkloadId w)
+  // Without `entitlements`, only limits and quotas are asked.
+  ClaimAccount(const Snapshot& snapshot, const QuotaLedger& ledger, MigCharge rule, WorkloadId w,
+               const Entitlements* entitlements = nullptr)
       : snapshot_(snapshot),
         ledger_(ledger),
+        entitlements_(entitlements),
         rule_(rule),
         leaf_(snapshot.info(w).queue),
         preemptible_(snapshot.workload(w).is_preemptible()) {}
@@ -30,6 +34,7 @@ class ClaimAccount final : public Account {
       refusal_ = refusal;
       return false;
     }
+    if (entitlements_ != nullptr && entitlements_->FindOverreach(charged_ + charge)) return false;
     charged_ += charge;
     charges_.push_back(charge);
     return true;
@@ -46,6 +51,7 @@ class ClaimAccount final : public Account {
  private:
   const Snapshot& snapshot_;
   const QuotaLedger& ledger_;
+  const Entitlements* const entitlements_;
   const MigCharge rule_;
   const QueueId leaf_;
   const bool preemptible_;

@@ -50,19 +50,19 @@ QueueId Entitlements::Branch(QueueId q) const {
 
 void Entitlements::Take(QueueId q, const ResourceVector& unit, int count) {
   ResourceVector charge;
-  for (int r = 0; r < kMaxResources; ++r) charge[r] = counts(r) ? unit[r] : 0;
+  Amounts amounts{};
+  for (int r = 0; r < kMaxResources; ++r) {
+    charge[r] = counts(r) ? unit[r] : 0;
+    amounts[static_cast<size_t>(r)] = charge[r];
+  }
   for (QueueId at = q; at.valid(); at = tree_.parent(at)) {
     Account& account = accounts_[at];
     account.taken += charge * count;
     if (IsOnPath(at)) continue;
     account.units += count;
-    const auto same =
-        std::ranges::find(account.by_charge, charge, &std::pair<ResourceVector, int>::first);
-    if (same == account.by_charge.end()) {
-      account.by_charge.emplace_back(charge, count);
-    } else if ((same->second += count) == 0) {
-      account.by_charge.erase(same);
-    }
+    const auto kind = account.kinds.try_emplace(amounts).first;
+    if ((kind->second += count) == 0) account.kinds.erase(kind);
+    for (size_t r = 0; r < amounts.size(); ++r) account.holders[r] += amounts[r] > 0 ? count : 0;
   }
 }
 
@@ -73,7 +73,7 @@ bool Entitlements::IsLegal(QueueId q) const {
     const auto it = accounts_.find(at);
     const bool judged = rules_.reclaim == ReclaimTest::kEntitlement || at == branch;
     if (judged && it != accounts_.end() && it->second.units > 0) {
-      const bool legal = rules_.reclaim == ReclaimTest::kKai ? IsLegalByKai(at, it->second)
+      const bool legal = rules_.reclaim == ReclaimTest::kKai ? IsLegalByKai(at, it->second, need_)
                                                              : HasOrder(at, it->second);
       if (!legal) return false;
     }
@@ -84,14 +84,15 @@ bool Entitlements::IsLegal(QueueId q) const {
 bool Entitlements::HasOrder(QueueId q, const Account& account) const {
   ResourceVector state;
   for (int r = 0; r < kMaxResources; ++r) state[r] = held(q, r) - account.taken[r];
-  if (HasOrderBefore(q, account, state, std::nullopt)) return true;
-  for (size_t i = 0; i < account.by_charge.size(); ++i) {
-    const ResourceVector& unit = account.by_charge[i].first;
+  if (HasOrderBefore(q, account, state, nullptr)) return true;
+  for (const auto& [unit, count] : account.kinds) {
     bool above = false;
-    for (int r = 0; r < kMaxResources && !above; ++r) {
-      above = unit[r] > 0 && state[r] + unit[r] > entitled(q, r);
+    ResourceVector before = state;
+    for (int r = 0; r < kMaxResources; ++r) {
+      before[r] += unit[static_cast<size_t>(r)];
+      above |= before[r] > state[r] && before[r] > entitled(q, r);
     }
-    if (above && HasOrderBefore(q, account, state + unit, i)) return true;
+    if (above && HasOrderBefore(q, account, before, &unit)) return true;
   }
   return false;
 }
@@ -100,26 +101,32 @@ bool Entitlements::HasOrder(QueueId q, const Account& account) const {
 // entitlement and leaving it not below, until `state` is reached. Told backwards: what may
 // leave last is put back first, and whatever is put back makes it easier for the others.
 bool Entitlements::HasOrderBefore(QueueId q, const Account& account, ResourceVector state,
-                                  std::optional<size_t> last) const {
-  std::vector<char> placed(account.by_charge.size());
-  for (size_t open = placed.size(); open > 0;) {
-    const size_t before = open;
-    for (size_t i = 0; i < placed.size(); ++i) {
-      if (placed[i]) continue;
-      const auto& [unit, count] = account.by_charge[i];
+                                  const Amounts* last) const {
+  for (int r = 0; r < kMaxResources; ++r) {
+    const bool all_hold = account.holders[static_cast<size_t>(r)] == account.units;
+    if (counts(r) && all_hold && state[r] >= entitled(q, r)) return true;
+  }
+  std::vector<std::pair<const Amounts*, int>> open;
+  for (const auto& [unit, count] : account.kinds) {
+    const int left = &unit == last ? count - 1 : count;
+    if (left > 0) open.emplace_back(&unit, left);
+  }
+  for (size_t before = open.size() + 1; open.size() < before && !open.empty();) {
+    before = open.size();
+    std::erase_if(open, [&](const std::pair<const Amounts*, int>& kind) {
+      const Amounts& unit = *kind.first;
       bool may = false;
       for (int r = 0; r < kMaxResources && !may; ++r) {
-        may = unit[r] > 0 && state[r] >= entitled(q, r);
+        may = unit[static_cast<size_t>(r)] > 0 && state[r] >= entitled(q, r);
       }
-      const int left = last == i ? count - 1 : count;
-      if (!may && left > 0) continue;
-      state += unit * left;
-      placed[i] = true;
-      --open;
-    }
-    if (open == before) return false;
+      if (!may) return false;
+      for (int r = 0; r < kMaxResources; ++r) {
+        state[r] += unit[static_cast<size_t>(r)] * kind.second;
+      }
+      return true;
+    });
   }
-  return true;
+  return open.empty();
 }
 
 int64_t Entitlements::Allocatable(QueueId q, int r) const {
@@ -127,19 +134,20 @@ int64_t Entitlements::Allocatable(QueueId q, int r) const {
   return quota == kUnlimited ? limit : std::min(limit, std::max(quota, entitled(q, r)));
 }
 
-// Whether the claimant's queue beside `side` stays within its quota.
-bool Entitlements::ClaimantWithinQuota(QueueId side) const {
+// Whether the claimant's queue beside `side` stays within its quota with `charge`.
+bool Entitlements::ClaimantWithinQuota(QueueId side, const ResourceVector& charge) const {
   QueueId own = claimant_;
   while (tree_.parent(own) != tree_.parent(side)) own = tree_.parent(own);
-  return std::ranges::all_of(kKaiResources,
-                             [&](int r) { return left(own, r) + need_[r] <= tree_.quota(own)[r]; });
+  return std::ranges::all_of(
+      kKaiResources, [&](int r) { return left(own, r) + charge[r] <= tree_.quota(own)[r]; });
 }
 
-bool Entitlements::IsLegalByKai(QueueId q, const Account& account) const {
-  const bool guaranteed = ClaimantWithinQuota(q);
-  for (const auto& [unit, count] : account.by_charge) {
+bool Entitlements::IsLegalByKai(QueueId q, const Account& account,
+                                const ResourceVector& charge) const {
+  const bool guaranteed = ClaimantWithinQuota(q, charge);
+  for (const auto& [unit, count] : account.kinds) {
     for (int r : kKaiResources) {
-      const int64_t before = left(q, r) + unit[r];
+      const int64_t before = left(q, r) + unit[static_cast<size_t>(r)];
       if (before > Allocatable(q, r)) return true;
       if (guaranteed && before > tree_.quota(q)[r]) return true;
     }
@@ -150,7 +158,7 @@ bool Entitlements::IsLegalByKai(QueueId q, const Account& account) const {
 bool Entitlements::MayYield(QueueId q) const {
   const QueueId branch = Branch(q);
   const bool kai = rules_.reclaim == ReclaimTest::kKai;
-  const bool guaranteed = kai && ClaimantWithinQuota(branch);
+  const bool guaranteed = kai && ClaimantWithinQuota(branch, need_);
   for (QueueId at = kai ? branch : q;; at = tree_.parent(at)) {
     bool above = false;
     for (int r = 0; r < kMaxResources && !above; ++r) {
@@ -190,8 +198,9 @@ bool Entitlements::IsBalanced(const ResourceVector& charge) const {
     for (QueueId sibling : tree_.children(tree_.parent(at))) {
       const auto it = accounts_.find(sibling);
       if (sibling == at || it == accounts_.end() || it->second.units == 0) continue;
+      if (!IsLegalByKai(sibling, it->second, charge)) return false;
       for (int r : kKaiResources) {
-        if (need_[r] <= 0) continue;
+        if (charge[r] <= 0) continue;
         const int64_t own = left(at, r) + charge[r], own_share = entitled(at, r);
         const int64_t other = left(sibling, r), other_share = entitled(sibling, r);
         if (own <= own_share || other_share <= 0) continue;

@@ -3,9 +3,9 @@
 
 // Whether what is taken from queues may be taken: their accounts during a search.
 
+#include <array>
+#include <map>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -57,7 +57,7 @@ class Entitlements {
   // those below the highest common ancestor with a queue that lost something, its leaf at least.
   std::optional<Overreach> FindOverreach(const ResourceVector& charge) const;
 
-  // KAI-Scheduler's last test; true for other rules.
+  // What KAI-Scheduler asks once the charge is known; true for other rules.
   bool IsBalanced(const ResourceVector& charge) const;
 
   // By which excess `q` yields: before the plan, at the queue nearest to the common ancestor.
@@ -74,10 +74,12 @@ class Entitlements {
   int64_t Need(QueueId q) const;
 
  private:
+  using Amounts = std::array<int64_t, kMaxResources>;
   struct Account {
     ResourceVector taken;
     int units = 0;
-    std::vector<std::pair<ResourceVector, int>> by_charge;
+    std::array<int, kMaxResources> holders{};  // units that hold some of a resource
+    std::map<Amounts, int> kinds;              // units by what they hold
   };
 
   static size_t index(QueueId q) { return static_cast<size_t>(q.value()); }
@@ -89,10 +91,10 @@ class Entitlements {
   bool IsOnPath(QueueId q) const;
   bool HasOrder(QueueId q, const Account& account) const;
   bool HasOrderBefore(QueueId q, const Account& account, ResourceVector state,
-                      std::optional<size_t> last) const;
-  bool IsLegalByKai(QueueId q, const Account& account) const;
+                      const Amounts* last) const;
+  bool IsLegalByKai(QueueId q, const Account& account, const ResourceVector& charge) const;
   int64_t Allocatable(QueueId q, int r) const;
-  bool ClaimantWithinQuota(QueueId side) const;
+  bool ClaimantWithinQuota(QueueId side, const ResourceVector& charge) const;
 
   const QueueTree& tree_;
   const FairShares& shares_;

@@ -27,9 +27,8 @@ class ExactRoom {
     int64_t gang_budget = 0;
     int64_t exact_budget = 0;
   };
-  // `all_move`: whatever leaves must find a new place.
   ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book, MigCharge mig_charge,
-            WorkloadId w, bool grows, bool all_move, const Limits& limits);
+            WorkloadId w, bool grows, const Limits& limits);
 
   // The cheapest solution that costs less than `best`, or nothing. State, ledger and book are
   // as before.
@@ -39,10 +38,15 @@ class ExactRoom {
   bool is_complete() const { return budget_ > 0; }
 
  private:
+  void FindTwins();
+  bool AreTwins(PodId a, PodId b) const;
+  bool MayLeave(size_t item) const;
   void Branch(size_t next);
   bool IsCoherent(YieldBook::Mark mark) const;
   bool CouldSuffice();
   bool TryLeaving();
+  bool MoveAll(RoomSolution& solution);
+  bool IsInOrder(const RoomSolution& solution);
 
   ClusterState& state_;
   const Snapshot& snapshot_;
@@ -50,10 +54,11 @@ class ExactRoom {
   YieldBook& book_;
   const MigCharge mig_charge_;
   const WorkloadId w_;
-  const bool grows_, all_move_;
+  const bool grows_;
   const int64_t gang_budget_;
   int64_t budget_;
-  std::vector<PodId> items_;  // the cheapest first
+  std::vector<PodId> items_;  // the cheapest first, of equal ones the last
+  std::vector<int> twins_;    // by item: an earlier one that does as well; -1: none
   std::vector<char> stays_;   // by pod
   RoomCost best_;
   std::optional<RoomSolution> solution_;

@@ -1,9 +1,11 @@
 #include "tessera/preemption/make_room.h"
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "src/preemption/room_planner.h"
+#include "tessera/base/status.h"
 #include "tessera/share/usage.h"
 
 namespace tessera {
@@ -26,16 +28,30 @@ RoomPlan PlanOn(const Snapshot& snapshot, const FairShares& shares, WorkloadId w
   return plan({&now, &later, &ledger, &shares}, w, rules, cost);
 }
 
-// The better of two answers: a plan before none, the cheaper plan, and of refusals the last,
-// which is proven only if both are.
-RoomPlan BetterOf(RoomPlan a, RoomPlan b) {
-  if (a.found() && b.found()) return b.certificate.cost < a.certificate.cost ? b : a;
-  if (a.found()) return a;
-  if (!b.found() && !a.certificate.proven) {
-    b.certificate.proven = false;
-    b.outcome = RoomOutcome::kBudgetExhausted;
+// The cheaper of two plans, or the only one; ties: the first.
+RoomPlan CheaperOf(RoomPlan a, RoomPlan b) {
+  if (!a.found() || !b.found()) return a.found() ? a : b;
+  return b.certificate.cost < a.certificate.cost ? b : a;
+}
+
+// None of the steps makes room: proven if that is proven of all. `refusals` in their order.
+RoomPlan RefuseAll(const std::vector<RoomPlan>& refusals) {
+  RoomPlan plan = refusals.front();
+  plan.certificate.step = RoomStep::kEvict;
+  plan.certificate.refusal.clear();
+  for (const RoomPlan& refused : refusals) {
+    const Certificate& why = refused.certificate;
+    if (!why.proven) {
+      plan.outcome = RoomOutcome::kBudgetExhausted;
+      plan.certificate.proven = false;
+      plan.certificate.reason = PendingReason::kBudgetExhausted;
+    }
+    // The same reason counts once: a quota refuses whoever yields.
+    if (plan.certificate.refusal.find(why.refusal) != std::string::npos) continue;
+    absl::StrAppend(&plan.certificate.refusal, plan.certificate.refusal.empty() ? "" : "; ",
+                    ToAbsl(ToString(why.step)), ": ", why.refusal);
   }
-  return b;
+  return plan;
 }
 
 }  // namespace
@@ -47,7 +63,10 @@ RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
   const bool gated = !plan.found() && plan.certificate.reason == PendingReason::kQuota;
   if (!rules.victims.replace_victims || gated) return plan;
   RoomPlan moves = planner.Yield(RoomStep::kConsolidate, {.move = true});
-  return moves.found() ? BetterOf(std::move(plan), std::move(moves)) : plan;
+  if (moves.found()) return CheaperOf(std::move(plan), std::move(moves));
+  if (plan.found()) return plan;
+  moves = planner.Yield(RoomStep::kReclaim, {.reclaim = true, .move = true});
+  return moves.found() ? moves : plan;
 }
 
 RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
@@ -62,15 +81,21 @@ RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& 
 
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
   RoomPlanner planner(desk, w, rules, cost);
-  RoomPlan free = planner.Free();
-  if (free.found()) return free;
-  RoomPlan plan = planner.Yield(RoomStep::kConsolidate, {.move = true});
-  plan = BetterOf(std::move(plan), planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
-  plan = BetterOf(std::move(plan), planner.Yield(RoomStep::kPreempt, {.preempt = true}));
-  // By both rights together where neither suffices.
-  if (plan.found()) return plan;
-  return BetterOf(std::move(plan),
-                  planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true}));
+  std::vector<RoomPlan> refusals = {planner.Free()};
+  if (refusals[0].found()) return refusals[0];
+  RoomPlan best;
+  const auto consider = [&](RoomPlan plan) {
+    if (!plan.found()) refusals.push_back(plan);
+    best = CheaperOf(std::move(best), std::move(plan));
+  };
+  consider(planner.Yield(RoomStep::kConsolidate, {.move = true}));
+  consider(planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
+  consider(planner.Yield(RoomStep::kPreempt, {.preempt = true}));
+  // By all together where none alone suffices.
+  if (!best.found()) {
+    consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true, .move = true}));
+  }
+  return best.found() ? best : RefuseAll(refusals);
 }
 
 RoomPlan PlanReclaim(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,

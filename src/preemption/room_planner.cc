@@ -33,9 +33,10 @@ ClaimantNeed RoomPlanner::NeedOfClaimant() const {
   bool any = false;
   for (int i = info.first_pod_set; i < info.first_pod_set + info.num_pod_sets; ++i) {
     const PodSetId s(i);
-    if (state_.placeable(s) == 0) continue;
+    const bool lacks = state_.standing(s) < snapshot_.pod_set(s).min_count;
+    if (!grows_ && lacks) AddResources(s, need.resources);
+    if (!grows_ || state_.placeable(s) == 0) continue;
     AddResources(s, need.resources);
-    if (!grows_) continue;
     const ResourceVector one =
         ExpectedCharge(snapshot_, snapshot_.pod_set(s).request_class, rules_.victims.mig_charge);
     for (int r = 0; r < kMaxResources; ++r) {
@@ -66,30 +67,32 @@ ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
   return independent == node.min_children ? sum : ResourceVector();
 }
 
-// The resources that a pod of `s` may be charged, on whatever GPU model it ends.
+// The resources that a pod of `s` may be charged, on whatever GPU model it ends. Those that
+// repeat `gpu` count only where some queue has a quota of them: quotas in GPUs alone leave no
+// queue entitled to the memory of its GPUs.
 void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
   const RequestClass& request = snapshot_.request_class(snapshot_.pod_set(s).request_class);
   for (int r = 0; r < snapshot_.resources().size(); ++r) {
-    const bool of_gpu = r == kGpu || r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool repeats_gpu = r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
+    const bool of_gpu = r == kGpu || repeats_gpu;
     const bool asked = of_gpu ? request.gpu.kind != GpuRequestKind::kNone : request.need[r] > 0;
-    if (asked) resources[static_cast<size_t>(r)] = 1;
+    const bool counts = !repeats_gpu || snapshot_.queues().is_quota_governed(r);
+    if (asked && counts) resources[static_cast<size_t>(r)] = 1;
   }
 }
 
-// Whether the claimant is not charged some of what `need` has it ask for; then that is left out.
-bool RoomPlanner::NeedsLess(const Draft& draft, ClaimantNeed& need) const {
+// What counts of what the claimant is really charged.
+std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft) const {
   ResourceVector charged;
   for (const auto& [p, placement] : draft.solution.placed) {
     const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
     charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
   }
-  bool less = false;
+  std::vector<char> resources = need_.resources;
   for (int r = 0; r < kMaxResources; ++r) {
-    char& asked = need.resources[static_cast<size_t>(r)];
-    less |= asked && charged[r] == 0;
-    if (charged[r] == 0) asked = 0;
+    if (charged[r] == 0) resources[static_cast<size_t>(r)] = 0;
   }
-  return less;
+  return resources;
 }
 
 // --- Free -------------------------------------------------------------------
@@ -171,7 +174,7 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
                   absl::StrCat("others yield for it in ", workload.preemption_delay - waited,
                                " seconds, when its preemption delay is over"));
   }
-  if (rights.move && !rules_.victims.move_for_all && !workload.is_preemptible()) {
+  if (rights.only_moves() && !rules_.victims.move_for_all && !workload.is_preemptible()) {
     return Refuse(step, true, PendingReason::kGang,
                   "others are moved for preemptible workloads only");
   }
@@ -221,10 +224,27 @@ bool RoomPlanner::IsCapable(const YieldBook& book) const {
   return !book.candidates().empty() && GpusLacking() * kGpuUnitsPerDevice <= units;
 }
 
+// What limits and quotas refuse even if all leaves that may.
+std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
+  const size_t mark = ledger_.GetMark();
+  for (PodId p : book.candidates()) {
+    if (book.rule(p) == YieldRule::kMoved) continue;  // it is charged as before
+    const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
+    const ResourceVector charge =
+        ChargeOf(snapshot_, set.request_class, book.home(p), rules_.victims.mig_charge);
+    ledger_.Book(snapshot_.info(set.workload).queue, charge * -1, true);
+  }
+  const auto refusal =
+      ledger_.Check(snapshot_.info(w_).queue, need_.least, snapshot_.workload(w_).is_preemptible());
+  ledger_.RollBack(mark);
+  return refusal;
+}
+
 // Places the claimant as if all left that may. If even that fails, so does every plan.
 std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
                                                     YieldRights rights) {
-  if (rights.move && !IsCapable(book)) {
+  if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
+  if (rights.only_moves() && !IsCapable(book)) {
     return Refuse(step, true, PendingReason::kInsufficientGpus,
                   book.candidates().empty() ? "nothing may be moved"
                                             : "too few GPUs are free, however they are arranged");
@@ -276,139 +296,6 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
   return claims;
 }
 
-std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, YieldRights rights,
-                                                         const RoomClaim& claim) {
-  const ClusterState::Mark mark = state_.GetMark();
-  const size_t charges = ledger_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  RoomSearch search(state_, ledger_, book, claim);
-  const GangPlacement found = search.Run();
-  std::optional<Draft> draft;
-  if (found.placed()) {
-    std::vector<PodTarget> placed;
-    for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
-    draft = Elaborate(book, search, rights, std::move(placed));
-  }
-  book.RollBack(yielded);
-  ledger_.RollBack(charges);
-  state_.RollBack(mark);
-  return draft;
-}
-
-// The same for victims and a placement that were found elsewhere.
-std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book, YieldRights rights,
-                                                     const RoomSolution& solution) {
-  const ClusterState::Mark mark = state_.GetMark();
-  const size_t charges = ledger_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  RoomClaim claim;
-  claim.workload = w_;
-  claim.mig_charge = rules_.victims.mig_charge;
-  RoomSearch search(state_, ledger_, book, claim);
-  std::optional<Draft> draft;
-  if (book.Displace(solution.leaving)) {
-    for (PodId p : solution.leaving) state_.Remove(p);
-    search.Adopt(solution.placed);
-    draft = Elaborate(book, search, rights, solution.placed);
-  }
-  book.RollBack(yielded);
-  ledger_.RollBack(charges);
-  state_.RollBack(mark);
-  return draft;
-}
-
-// The search stands as it found the claimant a place.
-std::optional<RoomPlanner::Draft> RoomPlanner::Elaborate(YieldBook& book, RoomSearch& search,
-                                                         YieldRights rights,
-                                                         std::vector<PodTarget> placed) {
-  Draft draft;
-  draft.solution.placed = std::move(placed);
-  for (WorkloadId w : book.Yielding()) {
-    draft.solution.leaving.insert(draft.solution.leaving.end(), book.leaving(w).begin(),
-                                  book.leaving(w).end());
-  }
-  draft.needs = NeedsOf(book, search);
-  draft.victims_cost = book.total();
-  if (!FindPlacesForVictims(book, search, rights, draft)) return std::nullopt;
-  return draft;
-}
-
-std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch& search) const {
-  std::vector<Need> needs;
-  for (WorkloadId w : book.Yielding()) {
-    const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
-    for (PodId p : leaving) {
-      Need need{p, YieldNeed::kRoom};
-      const ClusterState::Mark mark = state_.GetMark();
-      state_.Place(p, book.home(p));
-      if (search.Coexists(book.home(p).node)) {
-        const bool alone = !book.Restorable({&p, 1}).empty();
-        need.need = !alone            ? YieldNeed::kGang
-                    : book.reclaims() ? YieldNeed::kEntitlement
-                                      : YieldNeed::kLimit;
-      }
-      state_.RollBack(mark);
-      needs.push_back(need);
-    }
-  }
-  return needs;
-}
-
-bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, YieldRights rights,
-                                       Draft& draft) {
-  RoomSolution& solution = draft.solution;
-  solution.cost = book.total();
-  if (rights.move) {
-    std::vector<PodPlacement> homes;
-    for (PodId p : solution.leaving) homes.push_back(book.home(p));
-    solution.moved = FindNewPlaces(state_, solution.leaving, homes);
-    return solution.moved.size() == solution.leaving.size();
-  }
-  if (!rules_.victims.replace_victims) return true;
-  for (WorkloadId w : book.Yielding()) MoveWhatFits(book, search, w, draft);
-  solution.cost = book.total();
-  for (const PodTarget& moved : solution.moved) {
-    solution.cost.points += book.moved_cost(moved.pod);
-  }
-  return true;
-}
-
-// Those pods of `w` that find a place, if its gang can go on with them, are moved there.
-void RoomPlanner::MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft) {
-  const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
-  std::vector<PodPlacement> homes;
-  for (PodId p : leaving) homes.push_back(book.home(p));
-  const ClusterState::Mark mark = state_.GetMark();
-  const YieldBook::Mark yielded = book.GetMark();
-  const std::vector<PodTarget> moves = FindNewPlaces(state_, leaving, homes);
-  std::vector<PodId> moved;
-  for (const PodTarget& move : moves) moved.push_back(move.pod);
-  std::ranges::sort(moved);
-  if (!moved.empty()) moved = book.Restorable(moved);
-  state_.RollBack(mark);
-  if (moved.empty()) return;
-  book.Restore(moved);
-  if (!search.IsPermitted()) return book.RollBack(yielded);
-  for (const PodTarget& move : moves) {
-    if (!std::ranges::binary_search(moved, move.pod)) continue;
-    state_.Place(move.pod, move.placement);
-    draft.solution.moved.push_back(move);
-  }
-}
-
-// Whether so many victims are needed at least, by the GPUs that each can free.
-bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
-  if (victims <= 1) return true;
-  int64_t lacking = GpusLacking();
-  for (int i = 0; i < snapshot_.num_nodes(); ++i) lacking -= state_.free_gpus(NodeId(i));
-  std::vector<int> devices;
-  for (PodId p : book.candidates()) devices.push_back(std::popcount(book.home(p).gpus));
-  std::ranges::sort(devices, std::greater<>());
-  size_t least = 0;
-  while (lacking > 0 && least < devices.size()) lacking -= devices[least++];
-  return least >= victims;
-}
-
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
@@ -420,16 +307,16 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
-    std::optional<Draft> draft = TryGreedy(book, rights, claim);
+    std::optional<Draft> draft = TryGreedy(book, claim);
     if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
   }
   bool complete = false;
   if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_, rights.move,
+    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_,
                     {rules_.gang_budget, rules_.exact_budget});
     const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
     complete = exact.is_complete();
-    if (cheaper) best = Adopt(book, rights, *cheaper);
+    if (cheaper) best = Adopt(book, *cheaper);
   }
   ledger_.RollBack(charges);
   if (!best) {
@@ -438,16 +325,17 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
                            : "no victims were found, and the search was cut short");
   }
   // What may be taken depends on what the claimant really needs.
-  ClaimantNeed less = need;
+  const ClaimantNeed real{need.least, ResourcesOf(*best)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
-  if (rights.reclaim && strict && NeedsLess(*best, less)) {
-    if (again) return Yield(step, rights, less, false);
+  if (rights.reclaim && strict && real.resources != need.resources) {
+    if (again) return Yield(step, rights, real, false);
     return Refuse(step, false, PendingReason::kGang,
                   "victims were found, but not for what it would need where they are");
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
-  if (plan.found() && complete && (rights.move || plan.moved.empty())) {
+  const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
+  if (plan.found() && complete && (rights.only_moves() || !replaced)) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

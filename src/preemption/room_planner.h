@@ -42,13 +42,14 @@ class RoomPlanner {
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
+  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book);
   std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
   std::vector<RoomClaim> Attempts() const;
-  std::optional<Draft> TryGreedy(YieldBook& book, YieldRights rights, const RoomClaim& claim);
-  std::optional<Draft> Adopt(YieldBook& book, YieldRights rights, const RoomSolution& solution);
-  std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, YieldRights rights,
+  std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
+  std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
+  std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search,
                                  std::vector<PodTarget> placed);
-  bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, YieldRights rights, Draft& draft);
+  bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
   void MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft);
   std::vector<Need> NeedsOf(YieldBook& book, RoomSearch& search) const;
   bool IsFewest(const YieldBook& book, size_t victims) const;
@@ -57,7 +58,7 @@ class RoomPlanner {
   ClaimantNeed NeedOfClaimant() const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
-  bool NeedsLess(const Draft& draft, ClaimantNeed& need) const;
+  std::vector<char> ResourcesOf(const Draft& draft) const;
   int64_t GpusLacking() const;
   bool IsCapable(const YieldBook& book) const;
 

@@ -121,14 +121,14 @@ std::optional<PodPlacement> RoomSearch::Find(const PodQuery& query) {
   return found;
 }
 
-// Candidates of the node that have not left, the cheapest first.
+// Candidates of the node that have not left, the cheapest first; of equal ones the last.
 std::vector<PodId> RoomSearch::ByCost(NodeId n) {
   std::vector<std::pair<RoomCost, PodId>> ranked;
   for (PodId p : residents_[At(n)]) {
     if (!book_.leaves(p)) ranked.emplace_back(book_.MarginalCost(p), p);
   }
   std::ranges::sort(ranked, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second < b.second;
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
   std::vector<PodId> pods;
   for (const auto& entry : ranked) pods.push_back(entry.second);
@@ -167,7 +167,7 @@ std::optional<RoomSearch::Fit> RoomSearch::Evaluate(PodSetId s, NodeId n,
   fit.displaced = Prune(s, n, fixed, std::move(dearest_first));
   fit.placement = *Choose(s, n, fixed);
   state_.RollBack(mark);
-  fit.cost = CostOf(fit.displaced);
+  fit.cost = book_.MarginalCost(fit.displaced);
   return fit;
 }
 
@@ -198,30 +198,11 @@ std::optional<RoomSearch::Fit> RoomSearch::EvaluateLegally(PodSetId s, NodeId n,
     std::ranges::reverse(gone);
     fit->displaced = Prune(s, n, fixed, std::move(gone));
     fit->placement = *Choose(s, n, fixed);
-    fit->cost = CostOf(fit->displaced);
+    fit->cost = book_.MarginalCost(fit->displaced);
     if (!IsLegal(fit->displaced)) fit.reset();
   }
   state_.RollBack(mark);
   return fit;
-}
-
-// Whatever its pods cost together; a gang that leaves with the first costs nothing more.
-RoomCost RoomSearch::CostOf(std::span<const PodId> displaced) {
-  if (displaced.empty()) return {};
-  if (displaced.size() == 1) return book_.MarginalCost(displaced.front());
-  const YieldBook::Mark mark = book_.GetMark();
-  RoomCost cost;
-  for (PodId p : displaced) {
-    const RoomCost more = book_.MarginalCost(p);
-    // Not legal is told apart later; it must not look cheap.
-    if (more == kNoCost || !book_.Displace({&p, 1})) {
-      cost += book_.pod_cost(p);
-    } else {
-      cost += more;
-    }
-  }
-  book_.RollBack(mark);
-  return cost;
 }
 
 bool RoomSearch::IsLegal(std::span<const PodId> displaced) {
@@ -261,11 +242,10 @@ bool RoomSearch::Charge(PodId p, const PodPlacement& placement) {
     if (fit && !book_.Displace(fit->displaced)) fit.reset();
   }
   bool permitted = fit.has_value();
-  while (permitted) {
-    const auto refusal = ledger_.Check(leaf_, charged_ + claim.charge, preemptible_);
-    if (!refusal) break;
-    refusal_ = refusal;
-    permitted = MakeHeadroom(refusal->queue, refusal->resource);
+  while (permitted && !IsPermitted(charged_ + claim.charge)) {
+    permitted = refusal_     ? MakeHeadroom(refusal_->queue, refusal_->resource)
+                : overreach_ ? MakeHeadroom(overreach_->queue, overreach_->resource)
+                             : false;
   }
   if (!permitted) {
     book_.RollBack(claim.before);
@@ -306,12 +286,12 @@ bool RoomSearch::IsBelow(QueueId q, QueueId ancestor) const {
 // The cheapest pod that holds some of `resource` below `q` leaves.
 bool RoomSearch::MakeHeadroom(QueueId q, int resource) {
   if (cheapest_.empty()) {
-    cheapest_.assign(book_.candidates().begin(), book_.candidates().end());
+    cheapest_.assign(book_.candidates().rbegin(), book_.candidates().rend());
     std::ranges::stable_sort(
         cheapest_, [this](PodId a, PodId b) { return book_.pod_cost(a) < book_.pod_cost(b); });
   }
   for (PodId p : cheapest_) {
-    if (book_.leaves(p)) continue;
+    if (book_.leaves(p) || book_.rule(p) == YieldRule::kMoved) continue;
     const PodSetInfo& set = snapshot_.pod_set(snapshot_.pod_set_of(p));
     if (!IsBelow(snapshot_.info(set.workload).queue, q)) continue;
     const ResourceVector charge =
@@ -323,17 +303,17 @@ bool RoomSearch::MakeHeadroom(QueueId q, int resource) {
 
 // --- What stays -------------------------------------------------------------
 
-bool RoomSearch::IsPermitted() {
+bool RoomSearch::IsPermitted(const ResourceVector& charge) {
   overreach_.reset();
-  refusal_ = ledger_.Check(leaf_, charged_, preemptible_);
+  refusal_ = ledger_.Check(leaf_, charge, preemptible_);
   if (refusal_) return false;
   if (!book_.reclaims()) return true;
-  overreach_ = book_.entitlements().FindOverreach(charged_);
-  return !overreach_ && book_.entitlements().IsBalanced(charged_);
+  overreach_ = book_.entitlements().FindOverreach(charge);
+  return !overreach_;
 }
 
 bool RoomSearch::MeetEntitlement() {
-  while (!IsPermitted()) {
+  while (!IsPermitted(charged_)) {
     if (!overreach_ || !MakeHeadroom(overreach_->queue, overreach_->resource)) return false;
   }
   return true;
@@ -379,10 +359,12 @@ bool RoomSearch::TryRestore(WorkloadId w) {
   }
   state_.RollBack(mark);
   if (fitting.empty()) return false;
-  if (TryRestorePods(book_.Restorable(fitting))) return true;
+  const std::vector<PodId> restorable = book_.Restorable(fitting);
+  if (restorable.empty()) return false;
+  if (TryRestorePods(restorable)) return true;
   // Not all of it is permitted to stay: perhaps one by one.
   bool restored = false;
-  for (PodId p : fitting) restored |= TryRestorePods(book_.Restorable({&p, 1}));
+  for (PodId p : restorable) restored |= TryRestorePods(book_.Restorable({&p, 1}));
   return restored;
 }
 

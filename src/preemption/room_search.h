@@ -37,8 +37,10 @@ class RoomSearch final : public Account {
   // none), and no unit of it can stay. Otherwise kRefused where queues do not permit it.
   GangPlacement Run();
 
-  // Takes over a placement that was found elsewhere, where its victims have left.
+  // Takes over a placement that was found elsewhere, for which victims have left.
   void Adopt(std::span<const PodTarget> placed);
+  // Puts back what leaves and could stay, the dearest first.
+  void RestoreWhatCanStay();
 
   // What the claimant is charged, and the last thing that refused it.
   const ResourceVector& charged() const { return charged_; }
@@ -46,7 +48,10 @@ class RoomSearch final : public Account {
   const std::optional<Overreach>& overreach() const { return overreach_; }
 
   // Whether queues permit the claim beside what stays.
-  bool IsPermitted();
+  bool IsPermitted() {
+    return IsPermitted(charged_) &&
+           (!book_.reclaims() || book_.entitlements().IsBalanced(charged_));
+  }
   // Whether the claimant's pods on `n` still fit beside what is there.
   bool Coexists(NodeId n);
 
@@ -74,6 +79,8 @@ class RoomSearch final : public Account {
     NodeCosts costs;
   };
 
+  // Limits, quotas and entitlement; tells in `refusal_` or `overreach_` what refuses.
+  bool IsPermitted(const ResourceVector& charge);
   std::optional<PodPlacement> Find(const PodQuery& query);
   CostTable& CostsOf(PodSetId s);
   std::optional<PodPlacement> Choose(PodSetId s, NodeId n, const PodPlacement* fixed);
@@ -81,7 +88,6 @@ class RoomSearch final : public Account {
   std::optional<Fit> EvaluateLegally(PodSetId s, NodeId n, const PodPlacement* fixed);
   std::vector<PodId> Prune(PodSetId s, NodeId n, const PodPlacement* fixed,
                            std::vector<PodId> dearest_first);
-  RoomCost CostOf(std::span<const PodId> displaced);
   bool IsLegal(std::span<const PodId> displaced);
   std::vector<PodId> ByCost(NodeId n);
   void MarkStale(NodeId n);
@@ -89,7 +95,6 @@ class RoomSearch final : public Account {
   bool MakeHeadroom(QueueId q, int resource);
   bool MeetEntitlement();
   void PutBack();
-  void RestoreWhatCanStay();
   bool TryRestore(WorkloadId w);
   bool TryRestorePods(std::span<const PodId> pods);
   bool IsBelow(QueueId q, QueueId ancestor) const;

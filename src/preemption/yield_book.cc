@@ -24,7 +24,8 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
       pod_costs_(homes_.size()),
       up_(static_cast<size_t>(snapshot_.num_pod_sets())),
       gone_(up_.size()),
-      gangs_(static_cast<size_t>(snapshot_.num_workloads())) {
+      gangs_(static_cast<size_t>(snapshot_.num_workloads())),
+      breaks_(up_.size()) {
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
     if (!state_.is_placed(p)) continue;
@@ -32,7 +33,7 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
     ++up_[at(snapshot_.pod_set_of(p))];
   }
   JudgeGangs(rights, claimant);
-  AddCandidates(rights, claimant);
+  AddCandidates(claimant);
   PriceCandidates();
 }
 
@@ -66,19 +67,20 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   Gang& gang = gangs_[at(w)];
   const Workload& workload = snapshot_.workload(w);
   const QueueId own = snapshot_.info(w).queue, other = snapshot_.info(claimant).queue;
-  if (rights.move) {
-    gang.may_yield = workload.is_movable();
-    gang.rule = YieldRule::kMoved;
-  } else if (workload.is_preemptible() && own == other) {
+  if (workload.is_preemptible() && own == other) {
     gang.rule = YieldRule::kPreempted;
     gang.may_yield = rights.preempt && workload.priority < snapshot_.workload(claimant).priority;
     if (gang.may_yield) gang.only_surplus = IsProtected(w, own, false);
-  } else if (workload.is_preemptible() && own != other) {
+  } else if (workload.is_preemptible()) {
     gang.rule = YieldRule::kReclaimed;
     gang.may_yield = rights.reclaim && entitlements_.MayYield(own);
     const bool by_ancestor = policy_.rules.reclaim_runtime == RuntimeScope::kCommonAncestor;
     const QueueId scope = by_ancestor ? entitlements_.Branch(own) : own;
     if (gang.may_yield) gang.only_surplus = IsProtected(w, scope, true);
+  }
+  if (!gang.may_yield && rights.move) {
+    gang.may_yield = workload.is_movable();
+    gang.rule = YieldRule::kMoved;
   }
   if (!gang.may_yield) return;
   if (gang.rule != YieldRule::kMoved) {
@@ -90,12 +92,13 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   gang.most = std::max(*workload.max_disrupted - static_cast<int>(leaving), 0);
 }
 
-void YieldBook::AddCandidates(YieldRights rights, WorkloadId claimant) {
+void YieldBook::AddCandidates(WorkloadId claimant) {
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
-    if (rights.move && snapshot_.pod_phase(p) != PodPhase::kRunning) continue;
+    const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
+    if (gang.rule == YieldRule::kMoved && !runs) continue;
     if (workload_of(p) == claimant) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
@@ -224,6 +227,8 @@ void YieldBook::Append(PodId p) {
   entry.ledger_mark = ledger_.GetMark();
   entry.appended = true;
   entry.pod = p;
+  entry.version = gang.version;
+  gang.version = ++last_version_;
   const ResourceVector charge = ChargeOfPod(p);
   gang.leaving.insert(std::ranges::lower_bound(gang.leaving, p), p);
   SetLeaves(p, true);
@@ -243,6 +248,7 @@ void YieldBook::Assign(WorkloadId w, std::vector<PodId> leaving) {
   entry.workload = w;
   entry.ledger_mark = ledger_.GetMark();
   entry.before = gang;
+  gang.version = ++last_version_;
   const QueueId q = snapshot_.info(w).queue;
   const bool moved = gang.rule == YieldRule::kMoved;
   TakeUnits(gang, q, -1);
@@ -280,6 +286,7 @@ void YieldBook::RollBack(Mark mark) {
     if (entry.appended) {
       gang.leaving.erase(std::ranges::lower_bound(gang.leaving, entry.pod));
       SetEnds(gang, false);
+      gang.version = entry.version;
       SetLeaves(entry.pod, false);
       total_ -= pod_costs_[at(entry.pod)];
       if (gang.rule == YieldRule::kMoved) continue;
@@ -361,25 +368,75 @@ std::vector<PodId> YieldBook::Restorable(std::span<const PodId> pods) {
   return restorable;
 }
 
+bool YieldBook::AreInterchangeable(PodId a, PodId b) const {
+  const WorkloadId v = workload_of(a), w = workload_of(b);
+  const Gang &left = gangs_[at(v)], &right = gangs_[at(w)];
+  const Workload &first = snapshot_.workload(v), &second = snapshot_.workload(w);
+  const bool alike = left.rule == right.rule && left.only_surplus == right.only_surplus &&
+                     left.is_sound == right.is_sound && queue_of(a) == queue_of(b) &&
+                     snapshot_.info(v).tenant == snapshot_.info(w).tenant &&
+                     first.isolation == second.isolation;
+  return alike && left.up == 1 && right.up == 1 && (IsSurplus(a) == IsSurplus(b));
+}
+
+// What follows if one more pod of the set of `p` leaves, which cannot leave alone: the same for
+// each of them, as all of the set leaves then.
+const YieldBook::Break& YieldBook::BreakOf(PodId p) {
+  const WorkloadId w = workload_of(p);
+  const Gang& gang = gangs_[at(w)];
+  Break& found = breaks_[at(snapshot_.pod_set_of(p))];
+  if (found.version == gang.version) return found;
+  leaves_[at(p)] = 1;
+  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
+  leaves_[at(p)] = 0;
+  for (PodId other : more) leaves_[at(other)] = 0;
+  found.version = gang.version;
+  found.cost = pod_costs_[at(p)];
+  for (PodId other : more) found.cost += pod_costs_[at(other)];
+  found.ends = static_cast<int>(gang.leaving.size() + more.size()) + 1 == gang.up;
+  if (found.ends) found.cost.points += policy_.costs.ended_gang;
+  return found;
+}
+
 RoomCost YieldBook::MarginalCost(PodId p) {
   if (!is_candidate(p)) return kNoCost;
   if (leaves(p)) return {};
-  const WorkloadId w = workload_of(p);
-  const Gang& gang = gangs_[at(w)];
+  const Gang& gang = gangs_[at(workload_of(p))];
   if (gang.rule == YieldRule::kMoved) return pod_costs_[at(p)];
-  const auto with_end = [&](RoomCost cost, size_t pods) {
-    const bool ends = static_cast<int>(gang.leaving.size() + pods) == gang.up;
-    return ends ? cost + RoomCost{policy_.costs.ended_gang, 0} : cost;
-  };
-  if (IsSurplus(p)) return with_end(pod_costs_[at(p)], 1);
-  if (gang.only_surplus) return kNoCost;
-  leaves_[at(p)] = 1;
-  const std::vector<PodId> more = GangCut(snapshot_, w, is_up_, leaves_).Close();
-  RoomCost cost = pod_costs_[at(p)];
-  for (PodId other : more) cost += pod_costs_[at(other)];
-  leaves_[at(p)] = 0;
-  for (PodId other : more) leaves_[at(other)] = 0;
-  return with_end(cost, more.size() + 1);
+  if (!IsSurplus(p)) return gang.only_surplus ? kNoCost : BreakOf(p).cost;
+  const bool ends = static_cast<int>(gang.leaving.size()) + 1 == gang.up;
+  return ends ? pod_costs_[at(p)] + RoomCost{policy_.costs.ended_gang, 0} : pod_costs_[at(p)];
+}
+
+RoomCost YieldBook::MarginalCost(std::vector<PodId> pods) {
+  std::ranges::sort(pods);
+  RoomCost cost;
+  for (size_t begin = 0; begin < pods.size();) {
+    const WorkloadId w = workload_of(pods[begin]);
+    size_t end = begin + 1;
+    while (end < pods.size() && workload_of(pods[end]) == w) ++end;
+    cost += CostOfGroup(w, std::span(pods).subspan(begin, end - begin));
+    begin = end;
+  }
+  return cost;
+}
+
+// Pods of one workload, of which none leaves. What may not leave pays for itself alone.
+RoomCost YieldBook::CostOfGroup(WorkloadId w, std::span<const PodId> pods) {
+  RoomCost sum;
+  for (PodId p : pods) sum += pod_costs_[at(p)];
+  const Gang& gang = gangs_[at(w)];
+  if (gang.rule == YieldRule::kMoved) return sum;
+  if (pods.size() == 1) {
+    const RoomCost cost = MarginalCost(pods.front());
+    return cost == kNoCost ? sum : cost;
+  }
+  if (!IsSurplus(pods.front()) && BreakOf(pods.front()).ends) return BreakOf(pods.front()).cost;
+  const Mark mark = GetMark();
+  const RoomCost before = total_;
+  if (Displace(pods)) sum = total_ - before;
+  RollBack(mark);
+  return sum;
 }
 
 std::vector<PodId> YieldBook::LeavingSince(Mark mark) const {

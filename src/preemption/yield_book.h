@@ -21,7 +21,9 @@ namespace tessera {
 struct YieldRights {
   bool reclaim = false;
   bool preempt = false;
-  bool move = false;  // alone
+  bool move = false;  // who need not yield otherwise, but to another place only
+
+  bool only_moves() const { return move && !reclaim && !preempt; }
 };
 
 // What a plan costs; what costs the same is told apart by age, the younger first.
@@ -84,6 +86,11 @@ class YieldBook {
 
   // By what the total grows if `p` leaves, share of queues apart; `kNoCost` if it may not.
   RoomCost MarginalCost(PodId p);
+  // The same for several pods, which need not be legal together.
+  RoomCost MarginalCost(std::vector<PodId> pods);
+
+  // Whether two pods, both candidates and each all that its gang has, may yield alike.
+  bool AreInterchangeable(PodId a, PodId b) const;
 
   // Of what leaves. A gang that moves is not closed and pays by pod.
   RoomCost total() const { return total_ + RoomCost{ShareCost(), 0}; }
@@ -109,8 +116,15 @@ class YieldBook {
     int most = INT32_MAX;        // pods that may leave
     int up = 0;                  // pods that there were
     bool ends = false;           // all of it leaves
+    int64_t version = 0;         // another one after every change
     std::vector<PodId> leaving;  // ascending
     std::vector<ResourceVector> units;  // of what leaves, where it is reclaimed
+  };
+  // What follows when one more pod of a set leaves that is at its minimum.
+  struct Break {
+    int64_t version = -1;  // of the gang; else out of date
+    RoomCost cost;
+    bool ends = false;  // nothing of the gang is left
   };
   struct Entry {
     WorkloadId workload;
@@ -118,6 +132,7 @@ class YieldBook {
     size_t ledger_mark = 0;
     bool appended = false;  // one pod, one unit: the last ones
     PodId pod;
+    int64_t version = 0;  // of the gang, before
   };
 
   template <typename Tag>
@@ -131,12 +146,14 @@ class YieldBook {
 
   void JudgeGangs(YieldRights rights, WorkloadId claimant);
   void JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w);
-  void AddCandidates(YieldRights rights, WorkloadId claimant);
+  void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
   void SetEnds(Gang& gang, bool ends);
+  const Break& BreakOf(PodId p);
+  RoomCost CostOfGroup(WorkloadId w, std::span<const PodId> pods);
   ResourceVector ChargeOfPod(PodId p) const;
   void Append(PodId p);
   void Assign(WorkloadId w, std::vector<PodId> leaving);
@@ -152,11 +169,13 @@ class YieldBook {
   const YieldPolicy policy_;
   Entitlements entitlements_;
   std::vector<PodId> candidates_;
-  std::vector<PodPlacement> homes_;                // by pod; of candidates
-  std::vector<char> is_up_, leaves_;               // by pod
-  std::vector<RoomCost> pod_costs_;                // by pod; of candidates
-  std::vector<int32_t> up_, gone_;                 // by pod set: pods that were up, that leave
-  std::vector<Gang> gangs_;                        // by workload
+  std::vector<PodPlacement> homes_;   // by pod; of candidates
+  std::vector<char> is_up_, leaves_;  // by pod
+  std::vector<RoomCost> pod_costs_;   // by pod; of candidates
+  std::vector<int32_t> up_, gone_;    // by pod set: pods that were up, that leave
+  std::vector<Gang> gangs_;           // by workload
+  std::vector<Break> breaks_;         // by pod set
+  int64_t last_version_ = 0;
   std::vector<std::pair<QueueId, int64_t>> lost_;  // reclaimed pods by branch
   int64_t num_reclaimed_ = 0;
   RoomCost total_;

@@ -185,9 +185,7 @@ class VictimCheck {
 
   GangBeforeAfter StandingOf(WorkloadId w) const {
     const auto is_up = [this](PodId p) { return replay_.is_up(p); };
-    const auto was_up = [this](PodId p) {
-      return replay_.is_up(p) || deal_.evicted.contains(p);
-    };
+    const auto was_up = [this](PodId p) { return replay_.is_up(p) || deal_.evicted.contains(p); };
     return {snapshot_, w, was_up, is_up};
   }
 

@@ -31,7 +31,11 @@ class Judge {
     }
     for (QueueId at = deal.claimant; at.valid(); at = tree.parent(at)) path_.push_back(at);
     for (int r = 0; r < kMaxResources; ++r) {
-      const bool strict = r != kPods && deal.gained[r] > 0;
+      // Without a quota of its own, what repeats `gpu` is nothing that a queue is entitled to.
+      const bool repeats_gpu =
+          r == kGpuMemory || (r < resources.size() && !resources.gpu_model(r).empty());
+      const bool counts = r != kPods && (!repeats_gpu || tree.is_quota_governed(r));
+      const bool strict = counts && deal.gained[r] > 0;
       if (kai_ ? r == kCpu || r == kMemory || r == kGpu : strict) counted_.push_back(r);
     }
   }

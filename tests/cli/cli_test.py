@@ -92,6 +92,14 @@ class Views(unittest.TestCase):
         _, text, _ = run("explain", DEMO, "--workload", "notebook")
         self.assertIn("lab/0 starts on a100-1, 50% of GPU 2", text)
 
+    def test_room(self):
+        code, text, _ = run("plan", DEMO, "--room")
+        self.assertEqual(code, 0)
+        self.assertIn("Room for what waits, each by itself", text)
+        self.assertRegex(text, r"index-build (has|found) no room|pods yield for index-build")
+        _, text, _ = run("explain", DEMO, "--workload", "index-build")
+        self.assertIn("What would have to yield for it", text)
+
     def test_shares(self):
         _, text, _ = run("shares", DEMO, "--format", "json")
         queues = {queue["name"]: queue for queue in json.loads(text)["queues"]}

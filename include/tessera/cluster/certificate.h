@@ -20,7 +20,7 @@ enum class RoomStep {
   kConsolidate,  // others are moved, nobody loses
   kReclaim,      // queues above their entitlement yield
   kPreempt,      // work of lower priority in the same queue yields
-  kEvict,        // both
+  kEvict,        // all of these together
 };
 
 // "free", "repartition", "consolidate", "reclaim", "preempt", "evict".

@@ -13,7 +13,8 @@ enum class ReclaimTest {
   // units taken can be put in an order in which each, before it leaves, finds the queue above
   // its fair share in a resource that the unit holds and the claimant needs, and only the last
   // may leave it below. The claimant's queues below the highest such ancestor end within their
-  // fair share of what it needs.
+  // fair share of what it needs. Neither `pods` nor, unless some queue has a quota of them, the
+  // resources that repeat `gpu` (`gpu_memory`, `gpu:MODEL`) count.
   kEntitlement,
   // KAI-Scheduler v0.17: cpu, memory and gpu; only at the level where the paths part, in any
   // resource, above the larger of quota and fair share (or above the quota, if the claimant's

@@ -24,10 +24,11 @@ struct RoomRules {
   VictimRules victims = {};
   RoomCosts costs = {};
   bool honour_nominations = true;  // `UsagePolicy::honour_nominations`
-  // Pods looked for: in one search for a placement; in the search for the cheapest victims,
-  // which is made for at most `exact_candidates` pods that may yield.
+  // Pods looked for in one search for a placement; and, together with pods taken away, in the
+  // search for the cheapest victims, which is made for at most `exact_candidates` pods that may
+  // yield.
   int64_t gang_budget = 10000000;
-  int64_t exact_budget = 100000;
+  int64_t exact_budget = 50000;
   int exact_candidates = 40;
 
   friend bool operator==(const RoomRules&, const RoomRules&) = default;

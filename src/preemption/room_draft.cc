@@ -1,0 +1,177 @@
+// How a planner of room turns a search into a draft: who leaves, why, and where to.
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <utility>
+
+#include "src/preemption/room_moves.h"
+#include "src/preemption/room_planner.h"
+
+namespace tessera {
+
+std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const RoomClaim& claim) {
+  const ClusterState::Mark mark = state_.GetMark();
+  const size_t charges = ledger_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  RoomSearch search(state_, ledger_, book, claim);
+  const GangPlacement found = search.Run();
+  std::optional<Draft> draft;
+  if (found.placed()) {
+    std::vector<PodTarget> placed;
+    for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
+    draft = Elaborate(book, search, std::move(placed));
+  }
+  book.RollBack(yielded);
+  ledger_.RollBack(charges);
+  state_.RollBack(mark);
+  return draft;
+}
+
+// The same for victims and a placement that were found elsewhere.
+std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
+                                                     const RoomSolution& solution) {
+  const ClusterState::Mark mark = state_.GetMark();
+  const size_t charges = ledger_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  RoomClaim claim;
+  claim.workload = w_;
+  claim.mig_charge = rules_.victims.mig_charge;
+  RoomSearch search(state_, ledger_, book, claim);
+  std::optional<Draft> draft;
+  if (book.Displace(solution.leaving)) {
+    for (PodId p : solution.leaving) state_.Remove(p);
+    search.Adopt(solution.placed);
+    // The search may have been cut short before it left out what can stay.
+    search.RestoreWhatCanStay();
+    draft = Elaborate(book, search, solution.placed);
+  }
+  book.RollBack(yielded);
+  ledger_.RollBack(charges);
+  state_.RollBack(mark);
+  return draft;
+}
+
+// The search stands as it found the claimant a place.
+std::optional<RoomPlanner::Draft> RoomPlanner::Elaborate(YieldBook& book, RoomSearch& search,
+                                                         std::vector<PodTarget> placed) {
+  Draft draft;
+  draft.solution.placed = std::move(placed);
+  for (WorkloadId w : book.Yielding()) {
+    draft.solution.leaving.insert(draft.solution.leaving.end(), book.leaving(w).begin(),
+                                  book.leaving(w).end());
+  }
+  draft.needs = NeedsOf(book, search);
+  draft.victims_cost = book.total();
+  if (!FindPlacesForVictims(book, search, draft)) return std::nullopt;
+  return draft;
+}
+
+std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch& search) const {
+  std::vector<Need> needs;
+  for (WorkloadId w : book.Yielding()) {
+    const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
+    std::vector<PodId> fitting;
+    for (PodId p : leaving) {
+      const ClusterState::Mark mark = state_.GetMark();
+      state_.Place(p, book.home(p));
+      const bool fits = search.Coexists(book.home(p).node);
+      state_.RollBack(mark);
+      if (fits) fitting.push_back(p);
+      needs.push_back({p, fits ? YieldNeed::kGang : YieldNeed::kRoom});
+    }
+    if (fitting.empty()) continue;
+    // What could stay beside the rest of its gang is kept from it by a queue.
+    const YieldNeed by_queue = book.reclaims() ? YieldNeed::kEntitlement : YieldNeed::kLimit;
+    const std::vector<PodId> restorable = book.Restorable(fitting);
+    for (Need& need : needs) {
+      if (std::ranges::binary_search(restorable, need.pod)) need.need = by_queue;
+    }
+  }
+  return needs;
+}
+
+bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft) {
+  RoomSolution& solution = draft.solution;
+  solution.cost = book.total();
+  std::vector<PodId> must_move;
+  std::vector<PodPlacement> homes;
+  for (PodId p : solution.leaving) {
+    if (book.rule(p) != YieldRule::kMoved) continue;
+    must_move.push_back(p);
+    homes.push_back(book.home(p));
+  }
+  solution.moved = FindNewPlaces(state_, must_move, homes);
+  if (solution.moved.size() < must_move.size()) return false;
+  if (!rules_.victims.replace_victims) return true;
+  for (WorkloadId w : book.Yielding()) {
+    if (book.rule(book.leaving(w).front()) != YieldRule::kMoved) {
+      MoveWhatFits(book, search, w, draft);
+    }
+  }
+  solution.cost = book.total();
+  for (const PodTarget& moved : solution.moved) {
+    if (book.rule(moved.pod) == YieldRule::kMoved) continue;
+    solution.cost.points += book.moved_cost(moved.pod);
+  }
+  return true;
+}
+
+// Those pods of `w` that find a place are moved there if its gang can go on with them; what was
+// not in the way itself stays where it is.
+void RoomPlanner::MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft) {
+  const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
+  const ClusterState::Mark mark = state_.GetMark();
+  const YieldBook::Mark yielded = book.GetMark();
+  std::vector<PodTarget> targets;
+  std::vector<PodId> away;
+  std::vector<PodPlacement> homes;
+  for (PodId p : leaving) {
+    const ClusterState::Mark before = state_.GetMark();
+    state_.Place(p, book.home(p));
+    if (search.Coexists(book.home(p).node)) {
+      targets.push_back({p, book.home(p)});
+      continue;
+    }
+    state_.RollBack(before);
+    away.push_back(p);
+    homes.push_back(book.home(p));
+  }
+  const std::vector<PodTarget> moves = FindNewPlaces(state_, away, homes);
+  state_.RollBack(mark);
+  if (moves.empty()) return;
+  targets.insert(targets.end(), moves.begin(), moves.end());
+  std::ranges::sort(targets, {}, &PodTarget::pod);
+  std::vector<PodId> pods;
+  for (const PodTarget& target : targets) pods.push_back(target.pod);
+  const std::vector<PodId> staying = book.Restorable(pods);
+  if (staying.empty()) return;
+  book.Restore(staying);
+  if (!search.IsPermitted()) return book.RollBack(yielded);
+  for (const PodTarget& target : targets) {
+    const PodId p = target.pod;
+    if (!std::ranges::binary_search(staying, p)) continue;
+    state_.Place(p, target.placement);
+    if (target.placement != book.home(p)) {
+      draft.solution.moved.push_back(target);
+      continue;
+    }
+    std::erase(draft.solution.leaving, p);
+    std::erase_if(draft.needs, [p](const Need& need) { return need.pod == p; });
+  }
+}
+
+// Whether so many victims are needed at least, by the GPUs that each can free.
+bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
+  if (victims <= 1) return true;
+  int64_t lacking = GpusLacking();
+  for (int i = 0; i < snapshot_.num_nodes(); ++i) lacking -= state_.free_gpus(NodeId(i));
+  std::vector<int> devices;
+  for (PodId p : book.candidates()) devices.push_back(std::popcount(book.home(p).gpus));
+  std::ranges::sort(devices, std::greater<>());
+  size_t least = 0;
+  while (lacking > 0 && least < devices.size()) lacking -= devices[least++];
+  return least >= victims;
+}
+
+}  // namespace tessera
