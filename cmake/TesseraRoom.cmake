@@ -8,6 +8,23 @@ function(tessera_compile_options target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
+# tessera_precompile(<target> <kind> <header>...)
+#
+# Under TESSERA_PRECOMPILE: precompiles the headers for the first target of the kind;
+# its others, which must be compiled with the same options, use the same.
+function(tessera_precompile target kind)
+  if(NOT TESSERA_PRECOMPILE)
+    return()
+  endif()
+  get_property(first GLOBAL PROPERTY TESSERA_PRECOMPILED_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY TESSERA_PRECOMPILED_${kind} ${target})
+  endif()
+endfunction()
+
 # tessera_add_room(<room> [DEPS <room>...] [LIBS <target>...] [HEADERS <target>...])
 #
 # Adds the library tessera_<room>, also named tessera::<room>, of src/<room>/*.cc
@@ -36,5 +53,8 @@ function(tessera_add_room room)
     target_include_directories(
       ${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
+  tessera_precompile(${target} room <algorithm> <functional> <map> <memory> <optional> <set> <span>
+                     <string> <vector> "absl/container/flat_hash_map.h" "absl/numeric/int128.h"
+                     "absl/status/statusor.h" "absl/strings/str_cat.h")
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
 endfunction()

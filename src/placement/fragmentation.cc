@@ -63,7 +63,7 @@ int64_t FragmentMeasure::FragmentsOf(const NodeRoom& room) const {
   return fragments;
 }
 
-FragmentationGradient::FragmentationGradient(const DemandMix& mix, int num_models)
+FragmentationGradientDescent::FragmentationGradientDescent(const DemandMix& mix, int num_models)
     : measure_(mix, num_models) {
   for (int k = 1; k < 100; ++k) {
     const int64_t step = kSteps[static_cast<size_t>(k < 50 ? 50 - k : k - 50)];
@@ -71,12 +71,12 @@ FragmentationGradient::FragmentationGradient(const DemandMix& mix, int num_model
   }
 }
 
-int64_t FragmentationGradient::ScoreOf(int64_t fragments) const {
+int64_t FragmentationGradientDescent::ScoreOf(int64_t fragments) const {
   return std::ranges::upper_bound(steps_, fragments) - steps_.begin();
 }
 
-int64_t FragmentationGradient::Score(const ClusterState& state, const RequestClass& request,
-                                     const Candidate& candidate) const {
+int64_t FragmentationGradientDescent::Score(const ClusterState& state, const RequestClass& request,
+                                            const Candidate& candidate) const {
   const NodeRoom before = RoomOf(state, candidate.node);
   const NodeRoom after = RoomAfter(state, before, request, candidate);
   return ScoreOf(measure_.FragmentsOf(before) - measure_.FragmentsOf(after));

@@ -97,10 +97,10 @@ TEST(FragmentMeasureProperties, IsTheDefinition) {
   }
 }
 
-TEST(FragmentationGradient, FollowsThePublishedCurve) {
+TEST(FragmentationGradientDescent, FollowsThePublishedCurve) {
   DemandMix mix;
   mix.shapes.push_back({3, 0, GpuRequestKind::kNone, 0, {}});
-  const FragmentationGradient gradient(mix, 0);
+  const FragmentationGradientDescent gradient(mix, 0);
   EXPECT_EQ(gradient.ScoreOf(0), 50);
   for (int64_t f = -200000; f <= 200000; f += 7) {
     if (f == 0) continue;
@@ -109,7 +109,7 @@ TEST(FragmentationGradient, FollowsThePublishedCurve) {
   }
 }
 
-TEST(FragmentationGradient, AvoidsTheFragment) {
+TEST(FragmentationGradientDescent, AvoidsTheFragment) {
   // Halves and whole GPUs come equally often. Node "a": a device with 4000 left, a free one.
   SnapshotSpec spec;
   spec.nodes = {MakeNode("a", 2)};
@@ -127,11 +127,11 @@ TEST(FragmentationGradient, AvoidsTheFragment) {
   EXPECT_EQ(measure.FragmentsOf(RoomOf(state, NodeId(0))), 4000);
   // half on the first: 500 left, lost to both: 1000, 3000 less: 3000/14000 = 0.214 devices,
   // 100 / (1 + exp(-0.214)) = 55.3. On the second: 4000 + 3500 lost to `one`: -0.25, 43.8.
-  const auto find =
-      FindBest(state, {PodSetId(0), {0, 1}, 0}, FragmentationGradient(mix, snapshot.num_models()));
+  const auto find = FindBest(state, {PodSetId(0), {0, 1}, 0},
+                             FragmentationGradientDescent(mix, snapshot.num_models()));
   ASSERT_TRUE(find);
   EXPECT_EQ(find->gpus, 1u);
-  const FragmentationGradient gradient(mix, snapshot.num_models());
+  const FragmentationGradientDescent gradient(mix, snapshot.num_models());
   EXPECT_EQ(gradient.ScoreOf(3000), 55);
   EXPECT_EQ(gradient.ScoreOf(-3500), 43);
 }

@@ -204,8 +204,8 @@ Curve Replay(const Trace& trace, const std::vector<int>& arrivals, Policy policy
     case kBestFit:
       return Ranked(run, arrivals, trace, BestFit(), seed);
     case kFgd:
-      return Ranked(run, arrivals, trace, FragmentationGradient(trace.mix, snapshot.num_models()),
-                    seed);
+      return Ranked(run, arrivals, trace,
+                    FragmentationGradientDescent(trace.mix, snapshot.num_models()), seed);
     case kForesight:
       return Ranked(run, arrivals, trace, Foresight(snapshot, trace.mix), seed);
     case kBatch: {

@@ -51,11 +51,11 @@ class FragmentMeasure {
 //
 // Its floor makes places tie that differ by less than about 0.04 devices, and its
 // quality depends on that: untruncated it allocates two per cent of the GPUs less.
-class FragmentationGradient {
+class FragmentationGradientDescent {
  public:
   static constexpr bool kEveryDevice = true;
 
-  FragmentationGradient(const DemandMix& mix, int num_models);
+  FragmentationGradientDescent(const DemandMix& mix, int num_models);
 
   int64_t Score(const ClusterState& state, const RequestClass& request,
                 const Candidate& candidate) const;
