@@ -109,12 +109,26 @@ bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draf
       MoveWhatFits(book, search, w, draft);
     }
   }
+  DropWhatStays(book, search, draft);
   solution.cost = book.total();
   for (const PodTarget& moved : solution.moved) {
     if (book.rule(moved.pod) == YieldRule::kMoved) continue;
     solution.cost.points += book.moved_cost(moved.pod);
   }
   return true;
+}
+
+// Where a victim was moved, others that yielded on its account may stay.
+void RoomPlanner::DropWhatStays(YieldBook& book, RoomSearch& search, Draft& draft) {
+  if (draft.solution.moved.empty()) return;
+  for (const PodTarget& move : draft.solution.moved) search.Keep(move.pod);
+  search.RestoreWhatCanStay();
+  const auto stays = [&](PodId p) {
+    return !book.leaves(p) && std::ranges::find(draft.solution.moved, p, &PodTarget::pod) ==
+                                  draft.solution.moved.end();
+  };
+  std::erase_if(draft.solution.leaving, stays);
+  std::erase_if(draft.needs, [&](const Need& need) { return stays(need.pod); });
 }
 
 // Those pods of `w` that find a place are moved there if its gang can go on with them; what was
@@ -152,12 +166,7 @@ void RoomPlanner::MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w
     const PodId p = target.pod;
     if (!std::ranges::binary_search(staying, p)) continue;
     state_.Place(p, target.placement);
-    if (target.placement != book.home(p)) {
-      draft.solution.moved.push_back(target);
-      continue;
-    }
-    std::erase(draft.solution.leaving, p);
-    std::erase_if(draft.needs, [p](const Need& need) { return need.pod == p; });
+    if (target.placement != book.home(p)) draft.solution.moved.push_back(target);
   }
 }
 

@@ -52,8 +52,14 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
   for (const auto& entry : order) {
     const PodId p = pods[entry.second];
     if (!MayMove(snapshot, p)) continue;
-    const NodeRange range = MoveRange(snapshot, p, homes[entry.second].node);
-    const auto place = FindPacked(state, {snapshot.pod_set_of(p), range, 0});
+    const NodeId home = homes[entry.second].node;
+    // On another model it would be charged another amount, and run at another speed.
+    uint64_t excluded = 0;
+    for (int m = 0; m < snapshot.num_models() && homes[entry.second].gpus != 0; ++m) {
+      if (ModelId(m) != snapshot.node_model(home)) excluded |= uint64_t{1} << m;
+    }
+    const auto place =
+        FindPacked(state, {snapshot.pod_set_of(p), MoveRange(snapshot, p, home), excluded});
     if (!place) continue;
     state.Place(p, *place);
     moves.push_back({p, *place});

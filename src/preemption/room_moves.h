@@ -19,9 +19,9 @@ NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home);
 // Whether a plan may move `p` at all: it runs, and its workload is movable.
 bool MayMove(const Snapshot& snapshot, PodId p);
 
-// `pods`, none of which holds a place in `state`, each put where it fits: whole GPUs before
-// slices, fractions and the rest, the larger first. Those for which there is no room are left
-// out. `homes[i]` is where `pods[i]` comes from.
+// `pods`, none of which holds a place in `state`, each put where it fits on GPUs of the model that
+// it had: whole GPUs before slices, fractions and the rest, the larger first. Those for which there
+// is no room are left out. `homes[i]` is where `pods[i]` comes from.
 std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId> pods,
                                      std::span<const PodPlacement> homes);
 

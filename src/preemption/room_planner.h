@@ -50,6 +50,7 @@ class RoomPlanner {
   std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search,
                                  std::vector<PodTarget> placed);
   bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
+  void DropWhatStays(YieldBook& book, RoomSearch& search, Draft& draft);
   void MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft);
   std::vector<Need> NeedsOf(YieldBook& book, RoomSearch& search) const;
   bool IsFewest(const YieldBook& book, size_t victims) const;

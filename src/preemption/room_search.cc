@@ -349,6 +349,7 @@ bool RoomSearch::TryRestore(WorkloadId w) {
   const std::vector<PodId> leaving(book_.leaving(w).begin(), book_.leaving(w).end());
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : leaving) {
+    if (state_.is_placed(p)) continue;  // it has a new place
     const ClusterState::Mark before = state_.GetMark();
     state_.Place(p, book_.home(p));
     if (Coexists(book_.home(p).node)) {

@@ -39,6 +39,10 @@ class RoomSearch final : public Account {
 
   // Takes over a placement that was found elsewhere, for which victims have left.
   void Adopt(std::span<const PodTarget> placed);
+  // Keeps the place of a pod that was moved, as if it were the claimant's.
+  void Keep(PodId p) {
+    guests_[static_cast<size_t>(state_.placement(p).node.value())].push_back(p);
+  }
   // Puts back what leaves and could stay, the dearest first.
   void RestoreWhatCanStay();
 

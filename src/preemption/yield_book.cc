@@ -97,7 +97,10 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     const PodId p(i);
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
+    // What was moved or placed since the snapshot was taken stays.
     const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
+    const bool stood = runs || snapshot_.pod_phase(p) == PodPhase::kNominated;
+    if (!stood || state_.placement(p) != snapshot_.pod_placement(p)) continue;
     if (gang.rule == YieldRule::kMoved && !runs) continue;
     if (workload_of(p) == claimant) continue;
     homes_[at(p)] = state_.placement(p);

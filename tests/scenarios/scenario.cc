@@ -12,6 +12,7 @@
 #include "tessera/schedule/room_step.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_plan.h"
+#include "tessera/verify/check_victims.h"
 
 namespace tessera {
 namespace {
@@ -159,27 +160,34 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view json) {
 
 namespace {
 
-Plan PlanOf(const Scenario& scenario) {
-  const std::optional<RoomStep> step = RoomStepOf(scenario.steps.front());
-  if (!step) {
-    return scenario.kai ? Schedule(scenario.snapshot, KaiCompatible()).plan
-                        : Schedule(scenario.snapshot).plan;
+// A plan, and what the referees hold against it.
+struct Judged {
+  Plan plan;
+  std::vector<PlanViolation> violations;
+};
+
+// A step in which others yield. Alone it lists nobody as pending, which is not held against it.
+Judged RunStep(const Scenario& scenario, RoomStep step, const CheckPlanOptions& options) {
+  const RoomRules rules = scenario.kai ? KaiRoomRules() : RoomRules();
+  RoomStepResult result =
+      scenario.kai ? RunRoomStep(scenario.snapshot, step, KaiCompatible(), rules, KaiVictimOrder())
+                   : RunRoomStep(scenario.snapshot, step, Strict(), rules);
+  Judged judged{std::move(result.plan), {}};
+  judged.violations = CheckPlan(scenario.snapshot, judged.plan, options);
+  std::erase_if(judged.violations,
+                [](const PlanViolation& v) { return v.text.starts_with("pending workload "); });
+  for (PlanViolation& v : CheckVictims(scenario.snapshot, judged.plan, result.shares, rules.victims,
+                                       {.honour_nominations = options.honour_nominations})) {
+    judged.violations.push_back(std::move(v));
   }
-  return scenario.kai ? RunRoomStep(scenario.snapshot, *step, KaiCompatible(), KaiRoomRules(),
-                                    KaiVictimOrder())
-                            .plan
-                      : RunRoomStep(scenario.snapshot, *step, Strict()).plan;
+  return judged;
 }
 
-// A step alone lists nobody as pending.
-std::vector<PlanViolation> Offences(const Snapshot& snapshot, const Plan& plan,
-                                    const CheckPlanOptions& options) {
-  std::vector<PlanViolation> violations = CheckPlan(snapshot, plan, options);
-  if (plan.pending.empty()) {
-    std::erase_if(violations,
-                  [](const PlanViolation& v) { return v.text.starts_with("pending workload "); });
-  }
-  return violations;
+Judged RunAllocation(const Scenario& scenario, const CheckPlanOptions& options) {
+  Plan plan = scenario.kai ? Schedule(scenario.snapshot, KaiCompatible()).plan
+                           : Schedule(scenario.snapshot).plan;
+  std::vector<PlanViolation> violations = CheckPlan(scenario.snapshot, plan, options);
+  return {std::move(plan), std::move(violations)};
 }
 
 }  // namespace
@@ -195,16 +203,17 @@ ScenarioResult RunScenario(const Scenario& scenario) {
     if (!known || scenario.steps.size() > 1) result.skipped = absl::StrCat("step ", step);
   }
   if (!result.skipped.empty()) return result;
-  const Plan plan = PlanOf(scenario);
   CheckPlanOptions options;
   if (scenario.kai) {
     options.mig_charge = MigCharge::kWholeG;
     options.honour_nominations = false;
   }
-  for (const PlanViolation& violation : Offences(scenario.snapshot, plan, options)) {
+  const std::optional<RoomStep> step = RoomStepOf(scenario.steps.front());
+  const Judged judged = step ? RunStep(scenario, *step, options) : RunAllocation(scenario, options);
+  for (const PlanViolation& violation : judged.violations) {
     result.misses.push_back("referee: " + violation.text);
   }
-  Compare(scenario, PodStates(scenario.snapshot, plan), result);
+  Compare(scenario, PodStates(scenario.snapshot, judged.plan), result);
   return result;
 }
 

@@ -88,7 +88,8 @@ RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
 // By priority: preemptible work of the same queue and of strictly lower priority.
 RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
                         VictimCost cost);
-// By moves alone: every pod that leaves gets another place in the same plan.
+// By moves alone: every pod that leaves gets another place in the same plan, on GPUs of the same
+// model and within the domains that its gang requires.
 RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
                            VictimCost cost);
 // By whatever costs least: what is free, idle MIG instances carved anew, moves, evictions.
