@@ -8,6 +8,8 @@
 #include "bench/support/clusters.h"
 #include "tessera/placement/finders.h"
 #include "tessera/placement/gang_placement.h"
+#include "tessera/placement/ranked_finder.h"
+#include "tessera/placement/simple_scorers.h"
 #include "tessera/state/cluster_state.h"
 
 namespace tessera {
@@ -49,6 +51,23 @@ TESSERA_SIZES;
 BENCHMARK_CAPTURE(PlaceAndUndo, spread_whole, FindSpread, GpuRequest::Whole(1)) TESSERA_SIZES;
 BENCHMARK_CAPTURE(PlaceAndUndo, spread_slice, FindSpread, GpuRequest::Profile("3g.40gb"))
 TESSERA_SIZES;
+
+// A scorer of the host: by scan, and remembered. Between two questions one node changes
+// twice, so the ranking scores that node, and the winner.
+void ScanAndUndo(benchmark::State& bench) {
+  PlaceAndUndo(
+      bench,
+      [](const ClusterState& state, const PodQuery& query) {
+        return FindBest(state, query, PackGpus());
+      },
+      GpuRequest::Whole(1));
+}
+void RankAndUndo(benchmark::State& bench) {
+  RankedFinder<PackGpus> find{PackGpus()};
+  PlaceAndUndo(bench, find.AsFinder(), GpuRequest::Whole(1));
+}
+BENCHMARK(ScanAndUndo) TESSERA_SIZES;
+BENCHMARK(RankAndUndo) TESSERA_SIZES;
 
 // 128 one-GPU pods that must share a rack of 16 nodes.
 void GangInRack(benchmark::State& bench) {

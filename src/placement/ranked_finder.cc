@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kUnfit = std::numeric_limits<int64_t>::min();
 
+// So many are searched for the one to drop.
+constexpr size_t kMostRankings = 1024;
+
 // The number of entrants that the tree has room for: a power of two.
 size_t LeavesFor(size_t nodes) { return std::bit_ceil(std::max<size_t>(nodes, 2)); }
 
@@ -65,8 +68,12 @@ NodeRankings::Ranking& NodeRankings::Fetch(const ClusterState& state, const PodQ
 }
 
 void NodeRankings::MakeRoom(int nodes) {
+  // Nobody else holds the history of a state that is gone.
+  absl::erase_if(rankings_,
+                 [](const auto& entry) { return entry.second.history.use_count() == 1; });
   while (!rankings_.empty() &&
-         MemoryBytes() + BytesFor(static_cast<size_t>(nodes)) > options_.max_bytes) {
+         (rankings_.size() >= kMostRankings ||
+          MemoryBytes() + BytesFor(static_cast<size_t>(nodes)) > options_.max_bytes)) {
     // `last_used` differs between rankings, so which one goes does not depend on
     // the order of the map.
     auto oldest = rankings_.begin();

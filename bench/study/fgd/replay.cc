@@ -1,10 +1,10 @@
 #include "bench/study/fgd/replay.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <tuple>
 
@@ -56,15 +56,13 @@ class Run {
   Curve Offer(const std::vector<int>& arrivals, PodFinder find) {
     Curve curve;
     Bins allocated, fragments;
+    const std::clock_t start = std::clock();
     const double capacity = static_cast<double>(trace_.capacity);
     for (int k : arrivals) {
       const Kind& kind = trace_.kinds[static_cast<size_t>(k)];
       arrived_ += kind.amount();
-      const auto start = std::chrono::steady_clock::now();
       const auto place = find(state_, {kind.pod_set, {0, num_nodes()}, 0});
       if (place) Bind(k, *place);
-      const auto end = std::chrono::steady_clock::now();
-      curve.seconds += std::chrono::duration<double>(end - start).count();
       if (place) Account(kind, place->node);
       curve.turned_away += place ? 0 : 1;
       const int bin = static_cast<int>(std::lround(100 * static_cast<double>(arrived_) / capacity));
@@ -72,6 +70,7 @@ class Run {
       fragments.Add(bin, 100 * static_cast<double>(fragments_) / capacity /
                              static_cast<double>(measure_.total_weight()));
     }
+    curve.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     curve.allocated = allocated.Means();
     curve.fragments = fragments.Means();
     return curve;

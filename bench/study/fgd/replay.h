@@ -37,7 +37,7 @@ struct Curve {
   // does, what was before.
   std::array<double, kArrivedPercent + 1> allocated{};
   std::array<double, kArrivedPercent + 1> fragments{};
-  double seconds = 0;  // of finding and placing
+  double seconds = 0;  // of the processor, measures included
   int64_t turned_away = 0;
 };
 

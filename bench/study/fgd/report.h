@@ -29,7 +29,7 @@ struct Runs {
 void ReadPublished(const std::string& csv, Runs& runs);
 
 // Unallocated GPUs at 100 % arrival: mean, standard error, sd, lead over FGD on equal
-// arrivals, distance to the bound, published value; seconds a run.
+// arrivals, distance to the bound, published value; processor seconds a run.
 std::string Table(const Runs& runs);
 
 // Whether means agree with the published ones and Foresight beats FGD, a line each.

@@ -2,28 +2,28 @@
 #define TESSERA_PLACEMENT_FORESIGHT_H_
 
 // Tessera's own scorer. On the public trace of FGD's authors it leaves less of the GPUs
-// unallocated than FGD does, on every variant tried (`bench/study/fgd_study`).
+// unallocated than FGD does, on all four variants tried (`./dev fgd-study`).
 //
-// What works, in the order of how much it gains:
-// 1. Scarce models. Where pods name their models (a third of them in `gpuspec33`), a
-//    device of a model costs in proportion to how much of it constrained pods will ask
-//    for. FGD sees such pods only as one shape among many.
-// 2. Looking to the end rather than one pod ahead. FGD asks what the *next* pod cannot
-//    use. This scorer asks what will be lost of a device in the end: the expected waste
-//    of a device that goes on taking random pods of the mix that fit, until nothing
-//    fits or nothing comes any more. So 650 beside 320 (30 lost) is told from 650
-//    beside 230 (120 that hardly anything will fill). A table per GPU model; keys of
-//    MIG layouts have their entries, too, as free devices serve both kinds.
-// 3. Balance of CPU and GPU. Pods hungry for CPU belong where there is much of it per
-//    GPU. What a node can still use is the harmonic sum of its GPUs and of the GPUs
-//    that its CPU can feed at the rate of the mix; losing that has a price. FGD leaves
-//    GPUs without CPU on one half of the cluster and CPU without GPUs on the other.
+// What works, with the GPUs that it gains, in per cent of all:
+// 1. Scarce models (+6 where a third of the pods name theirs). A device costs in
+//    proportion to how much of its model constrained pods will ask for. To FGD they
+//    are a few shapes among many.
+// 2. Balance of CPU and GPU (+0.2 to +0.6). Pods hungry for CPU belong where there is much
+//    of it per GPU. What a node can still use is the harmonic sum of its GPUs and of the
+//    GPUs that its CPU can feed at the rate of the mix; losing that has a price. FGD
+//    leaves GPUs without CPU on some nodes and CPU without GPUs on others.
+// 3. Looking to the end rather than one pod ahead (+0.1 to +0.8, the more fractions). FGD
+//    asks what the *next* pod cannot use. This asks what will be lost of a device in
+//    the end: the expected waste of one that goes on taking random pods of the mix that
+//    fit until pods stop coming. So 650 beside 320 (30 lost) is told from 650 beside
+//    230 (120 that hardly anything will fill). A table per GPU model; MIG layouts have
+//    their entries, too, so a free device is worth what either kind can make of it.
 // 4. A little of FGD's gradient, which keeps whole nodes for pods of many GPUs.
-// 5. Steps of 1/25 device, and ties to the lowest node: small differences are noise, and
+// 5. Coarse steps, and ties to the lowest node: smaller differences are noise, and
 //    falling to one side packs.
 //
-// What did not: finer steps, no steps (both spread); choosing among pods by how well
-// they fill (a stop probability does as well); ties by node size.
+// What did not help: finer steps; choosing the pods of item 3 by how well they fill; small
+// nodes first in ties.
 
 #include <cstdint>
 #include <vector>
@@ -37,7 +37,8 @@
 
 namespace tessera {
 
-// Weights of the parts, and the step of the sum; amounts in devices.
+// Weights of the parts, and the step in which their sum counts; never negative, the step
+// above zero. Found by a search on other arrivals than the study's.
 struct ForesightWeights {
   int64_t waste = 60;        // of expected waste
   int64_t balance = 3;       // of room usable with the CPU at hand
@@ -83,7 +84,8 @@ class Foresight {
  public:
   static constexpr bool kEveryDevice = true;
 
-  // `snapshot` says which models the cluster has and how many; it is not kept.
+  // `snapshot` says which models the cluster has and how many; it is not kept. The mix is
+  // of its models, its weights sum to at most 10^9.
   Foresight(const Snapshot& snapshot, const DemandMix& mix, const ForesightWeights& weights = {});
 
   int64_t Score(const ClusterState& state, const RequestClass& request,

@@ -26,8 +26,9 @@ struct RankingOptions {
   // Which of equal scores goes first, as `order[node]`, a permutation; empty: the
   // lowest node. See `SeededOrder`.
   std::vector<int32_t> order;
-  // Rankings are dropped, the least recently used first, when all together exceed this.
-  // A ranking takes 12 to 16 bytes a node; one is always kept.
+  // Rankings are dropped, those of states that are gone and then the least recently used
+  // first, when there are 1024 or all together exceed this. A ranking takes 12 to 16
+  // bytes a node; one is always kept.
   size_t max_bytes = size_t{64} << 20;
 };
 
