@@ -42,6 +42,8 @@ std::string_view NeedText(YieldNeed need) {
   switch (need) {
     case YieldNeed::kRoom:
       return "its place is needed";
+    case YieldNeed::kMove:
+      return "its place is needed for another that moves";
     case YieldNeed::kGang:
       return "its gang cannot go on without the others";
     case YieldNeed::kLimit:

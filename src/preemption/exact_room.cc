@@ -106,23 +106,21 @@ bool ExactRoom::CouldSuffice() {
 bool ExactRoom::TryLeaving() {
   const ClusterState::Mark mark = state_.GetMark();
   RoomSolution solution;
+  bool moves = false;
   for (PodId p : items_) {
     if (!book_.leaves(p)) continue;
     state_.Remove(p);
     solution.leaving.push_back(p);
+    moves |= book_.rule(p) == YieldRule::kMoved;
   }
-  ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
-                       book_.reclaims() ? &book_.entitlements() : nullptr);
-  const GangOptions options{&account, gang_budget_};
-  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
-                                     : PlaceGang(state_, w_, FindPacked, options);
-  budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
-  bool suffices = found.placed();
-  if (suffices && book_.reclaims()) {
-    suffices = book_.entitlements().IsBalanced(account.charged());
+  // Both may want the same places, and either may be the harder to place.
+  bool suffices = PlaceClaimant(solution) && MoveAll(solution);
+  if (!suffices && moves) {
+    state_.RollBack(mark);
+    for (PodId p : solution.leaving) state_.Remove(p);
+    suffices = MoveAll(solution) && PlaceClaimant(solution);
   }
-  suffices = suffices && MoveAll(solution);
-  for (PodId p : found.pods) solution.placed.push_back({p, state_.placement(p)});
+  for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
   state_.RollBack(mark);
   if (!suffices || !IsInOrder(solution)) return false;
   solution.cost = book_.total();
@@ -130,6 +128,19 @@ bool ExactRoom::TryLeaving() {
   std::ranges::sort(solution.leaving);
   solution_ = std::move(solution);
   return true;
+}
+
+bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
+  ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
+                       book_.reclaims() ? &book_.entitlements() : nullptr);
+  const GangOptions options{&account, gang_budget_};
+  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
+                                     : PlaceGang(state_, w_, FindPacked, options);
+  budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
+  solution.placed.clear();
+  for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
+  if (!found.placed()) return false;
+  return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
 }
 
 // Finds new places for those that may leave only to such.

@@ -45,6 +45,7 @@ class ExactRoom {
   bool IsCoherent(YieldBook::Mark mark) const;
   bool CouldSuffice();
   bool TryLeaving();
+  bool PlaceClaimant(RoomSolution& solution);
   bool MoveAll(RoomSolution& solution);
   bool IsInOrder(const RoomSolution& solution);
 

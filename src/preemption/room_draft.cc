@@ -20,7 +20,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const 
   if (found.placed()) {
     std::vector<PodTarget> placed;
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
-    draft = Elaborate(book, search, std::move(placed));
+    draft = Elaborate(book, search, std::move(placed), {});
   }
   book.RollBack(yielded);
   ledger_.RollBack(charges);
@@ -42,9 +42,19 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
   if (book.Displace(solution.leaving)) {
     for (PodId p : solution.leaving) state_.Remove(p);
     search.Adopt(solution.placed);
-    // The search may have been cut short before it left out what can stay.
+    std::vector<PodTarget> moved = solution.moved;
+    for (const PodTarget& move : moved) {
+      state_.Place(move.pod, move.placement);
+      search.Keep(move.pod);
+    }
+    const auto stays = [&](const PodTarget& move) { return StaysAtHome(book, search, move.pod); };
+    // Whoever stays may leave room for another to stay.
+    while (std::erase_if(moved, stays) > 0) {
+    }
+    // The search may have been cut short before it left out what can stay. What moves may
+    // have to make way for what moves, too.
     search.RestoreWhatCanStay();
-    draft = Elaborate(book, search, solution.placed);
+    draft = Elaborate(book, search, solution.placed, std::move(moved));
   }
   book.RollBack(yielded);
   ledger_.RollBack(charges);
@@ -52,11 +62,26 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
   return draft;
 }
 
+// Puts a pod that was moved back if nothing is in its way.
+bool RoomPlanner::StaysAtHome(YieldBook& book, RoomSearch& search, PodId p) {
+  const ClusterState::Mark mark = state_.GetMark();
+  state_.Remove(p);
+  state_.Place(p, book.home(p));
+  if (!search.Coexists(book.home(p).node)) {
+    state_.RollBack(mark);
+    return false;
+  }
+  book.Restore({&p, 1});
+  return true;
+}
+
 // The search stands as it found the claimant a place.
 std::optional<RoomPlanner::Draft> RoomPlanner::Elaborate(YieldBook& book, RoomSearch& search,
-                                                         std::vector<PodTarget> placed) {
+                                                         std::vector<PodTarget> placed,
+                                                         std::vector<PodTarget> moved) {
   Draft draft;
   draft.solution.placed = std::move(placed);
+  draft.solution.moved = std::move(moved);
   for (WorkloadId w : book.Yielding()) {
     draft.solution.leaving.insert(draft.solution.leaving.end(), book.leaving(w).begin(),
                                   book.leaving(w).end());
@@ -73,12 +98,14 @@ std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch&
     const std::vector<PodId> leaving(book.leaving(w).begin(), book.leaving(w).end());
     std::vector<PodId> fitting;
     for (PodId p : leaving) {
+      const bool moves = book.rule(p) == YieldRule::kMoved;
       const ClusterState::Mark mark = state_.GetMark();
+      if (state_.is_placed(p)) state_.Remove(p);
       state_.Place(p, book.home(p));
       const bool fits = search.Coexists(book.home(p).node);
       state_.RollBack(mark);
-      if (fits) fitting.push_back(p);
-      needs.push_back({p, fits ? YieldNeed::kGang : YieldNeed::kRoom});
+      if (fits && !moves) fitting.push_back(p);
+      needs.push_back({p, !fits ? YieldNeed::kRoom : moves ? YieldNeed::kMove : YieldNeed::kGang});
     }
     if (fitting.empty()) continue;
     // What could stay beside the rest of its gang is kept from it by a queue.
@@ -97,12 +124,13 @@ bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draf
   std::vector<PodId> must_move;
   std::vector<PodPlacement> homes;
   for (PodId p : solution.leaving) {
-    if (book.rule(p) != YieldRule::kMoved) continue;
+    if (book.rule(p) != YieldRule::kMoved || state_.is_placed(p)) continue;
     must_move.push_back(p);
     homes.push_back(book.home(p));
   }
-  solution.moved = FindNewPlaces(state_, must_move, homes);
-  if (solution.moved.size() < must_move.size()) return false;
+  const std::vector<PodTarget> moves = FindNewPlaces(state_, must_move, homes);
+  if (moves.size() < must_move.size()) return false;
+  solution.moved.insert(solution.moved.end(), moves.begin(), moves.end());
   if (!rules_.victims.replace_victims) return true;
   for (WorkloadId w : book.Yielding()) {
     if (book.rule(book.leaving(w).front()) != YieldRule::kMoved) {

@@ -210,7 +210,7 @@ int64_t RoomPlanner::GpusLacking() const {
 }
 
 // Whether moves could help at all: what is free in the whole cluster has to suffice.
-bool RoomPlanner::IsCapable(const YieldBook& book) const {
+bool RoomPlanner::IsCapable() const {
   int64_t units = 0;
   for (int i = 0; i < snapshot_.num_nodes(); ++i) {
     const NodeId n(i);
@@ -221,7 +221,7 @@ bool RoomPlanner::IsCapable(const YieldBook& book) const {
       units += kGpuUnitsPerDevice - gpu.share;
     }
   }
-  return !book.candidates().empty() && GpusLacking() * kGpuUnitsPerDevice <= units;
+  return GpusLacking() * kGpuUnitsPerDevice <= units;
 }
 
 // What limits and quotas refuse even if all leaves that may.
@@ -244,10 +244,9 @@ std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
 std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
                                                     YieldRights rights) {
   if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
-  if (rights.only_moves() && !IsCapable(book)) {
+  if (rights.only_moves() && !IsCapable()) {
     return Refuse(step, true, PendingReason::kInsufficientGpus,
-                  book.candidates().empty() ? "nothing may be moved"
-                                            : "too few GPUs are free, however they are arranged");
+                  "too few GPUs are free, however they are arranged");
   }
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : book.candidates()) state_.Remove(p);
@@ -315,7 +314,8 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
     ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_,
                     {rules_.gang_budget, rules_.exact_budget});
     const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
-    complete = exact.is_complete();
+    // New places are looked for in one order of pods only: that proves nothing.
+    complete = exact.is_complete() && !rights.move;
     if (cheaper) best = Adopt(book, *cheaper);
   }
   ledger_.RollBack(charges);
@@ -334,8 +334,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
-  const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
-  if (plan.found() && complete && (rights.only_moves() || !replaced)) {
+  if (plan.found() && complete && plan.moved.empty()) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

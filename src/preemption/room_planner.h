@@ -47,9 +47,10 @@ class RoomPlanner {
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
-  std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search,
-                                 std::vector<PodTarget> placed);
+  std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, std::vector<PodTarget> placed,
+                                 std::vector<PodTarget> moved);
   bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
+  bool StaysAtHome(YieldBook& book, RoomSearch& search, PodId p);
   void DropWhatStays(YieldBook& book, RoomSearch& search, Draft& draft);
   void MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft);
   std::vector<Need> NeedsOf(YieldBook& book, RoomSearch& search) const;
@@ -61,7 +62,7 @@ class RoomPlanner {
   void AddResources(PodSetId s, std::vector<char>& resources) const;
   std::vector<char> ResourcesOf(const Draft& draft) const;
   int64_t GpusLacking() const;
-  bool IsCapable(const YieldBook& book) const;
+  bool IsCapable() const;
 
   const RoomDesk& desk_;
   ClusterState& state_;

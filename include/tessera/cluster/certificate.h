@@ -36,6 +36,7 @@ enum class YieldRule {
 // What keeps a victim from staying, the claimant's placement fixed.
 enum class YieldNeed {
   kRoom,         // it holds what the claimant gets
+  kMove,         // another pod that moves gets its place
   kGang,         // its gang cannot go on without others that leave
   kLimit,        // a queue's limit or quota does not permit both
   kEntitlement,  // the claimant's queues would exceed their entitlement

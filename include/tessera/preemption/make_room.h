@@ -75,7 +75,9 @@ struct RoomPlan {
 // Guarantees: `CheckPlan` and `CheckVictims` accept the actions. A plan leaves every gang whole
 // or gone. With the claimant's placement fixed no unit of eviction can stay; where the
 // certificate says kCheapest, no plan of that step costs less, MIG operations apart; where it says
-// `proven`, none exists. Both hold as far as `PlaceGang` finds a placement where there is one.
+// `proven`, none exists. Both hold as far as `PlaceGang` finds a placement where there is one. New
+// places for pods that move are looked for greedily: of moves neither is claimed, but that none
+// exists where even without those that may move there is no room.
 // What starts on free resources alone is bound, all else nominated.
 // Deterministic; ties: the younger workload yields, then the lower id; the lower node.
 //
