@@ -192,7 +192,7 @@ NodeCensus CountNodes(const ClusterState& state, PodSetId pod_set) {
 }
 
 PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlacement& result,
-                         const NodeCensus& census) {
+                         const NodeCensus& census, const std::optional<NearMiss>& nearest) {
   PendingWorkload pending;
   pending.workload = state.snapshot().workload(w).name;
   pending.below_minimum = !IsWhole(state, w);
@@ -225,6 +225,7 @@ PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlac
     case SearchOutcome::kBudgetExhausted:
       pending.reason = PendingReason::kBudgetExhausted;
       pending.text = "the search budget ran out before an answer was found";
+      if (nearest) absl::StrAppend(&pending.text, "; nearest: ", Describe(state, *nearest));
       return pending;
   }
   const std::string summary = Summary(census);
@@ -240,6 +241,7 @@ PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlac
     pending.text = absl::StrCat("all minimums do not fit together, stuck at \"", name,
                                 "\"; one pod of it: ", summary);
   }
+  if (nearest) absl::StrAppend(&pending.text, "; nearest: ", Describe(state, *nearest));
   return pending;
 }
 

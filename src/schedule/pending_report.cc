@@ -3,11 +3,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "tessera/placement/diagnosis.h"
+#include "tessera/placement/near_miss.h"
 #include "tessera/resources/quantity.h"
 #include "tessera/resources/units.h"
 
 namespace tessera {
 namespace {
+
+// Nodes read for near misses, over all that wait.
+constexpr int64_t kNodesLookedAt = 1000000;
 
 // An amount with its unit, for sentences.
 std::string Amount(const Snapshot& snapshot, int r, int64_t amount) {
@@ -102,6 +106,18 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     if (inserted) it->second = CountNodes(state, s);
     return it->second;
   };
+  // A near miss costs a look at every node; the first that wait get theirs.
+  NearMissFinder finder(state);
+  int64_t nodes_left = kNodesLookedAt;
+  const auto nearest_of = [&](WorkloadId w) -> std::optional<NearMiss> {
+    const int64_t cost = int64_t{snapshot.num_nodes()} * snapshot.info(w).num_pod_sets;
+    if (IsWhole(state, w) || cost > nodes_left) return std::nullopt;
+    nodes_left -= cost;
+    std::optional<NearMiss> miss = finder.Find(w);
+    // That nothing fits, and that nothing would help, the counts say already.
+    const bool mute = miss && miss->level < 0 && miss->fits == 0 && miss->free.empty();
+    return mute ? std::nullopt : miss;
+  };
   std::vector<PendingWorkload> report;
   for (int i = 0; i < snapshot.num_workloads(); ++i) {
     const WorkloadId w(i);
@@ -115,7 +131,8 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     if (attempt && attempt->refusal) {
       ExplainRefusal(snapshot, *attempt->refusal, missing.placeable, pending);
     } else if (attempt && !attempt->search.placed()) {
-      pending = Diagnose(state, w, attempt->search, census_of(attempt->search.stuck_at));
+      pending =
+          Diagnose(state, w, attempt->search, census_of(attempt->search.stuck_at), nearest_of(w));
     } else if (missing.releasing > 0) {
       pending.reason = PendingReason::kReleasing;
       pending.text = absl::StrCat("waits for ", missing.releasing, " of its own pods to end");

@@ -35,6 +35,18 @@ class Plan(unittest.TestCase):
             code, text, _ = run("check", DEMO, out)
             self.assertEqual((code, text.split(":")[0]), (0, "the plan is legal"))
 
+    def test_demo_says_why_each_workload_waits(self):
+        _, text, _ = run("plan", DEMO, "--format", "json")
+        reasons = {entry["workload"]: entry["text"] for entry in json.loads(text)["pending"]}
+        self.assertEqual(reasons, {
+            "index-build": 'queue "search" holds non-preemptibly 0 GPU; 6 GPU more would exceed '
+                           'its quota of 4 GPU',
+            "llama-chat": '"extra-worker" fits no node; 5 nodes: 3 too few free GPUs, 1 taints, '
+                          '1 wrong GPU model',
+            "pretraining": 'queue "language" holds 4 GPU; 16 GPU more would exceed its limit of '
+                           '10 GPU',
+            "segmentation": "waits for 1 of its own pods to end"})
+
     def test_json_from_standard_input_equals_the_file(self):
         with open(DEMO, encoding="utf-8") as demo:
             from_stdin = run("plan", "-", "--format", "json", stdin=demo.read())

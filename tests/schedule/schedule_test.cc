@@ -62,7 +62,9 @@ TEST(ScheduleTest, PriorityThenAgeThenName) {
   ASSERT_EQ(plan.pending.size(), 1u);
   EXPECT_EQ(plan.pending[0].workload, "b");
   EXPECT_EQ(plan.pending[0].reason, PendingReason::kInsufficientGpus);
-  EXPECT_EQ(plan.pending[0].text, "\"s\" fits no node; 1 node: 1 too few free GPUs");
+  EXPECT_EQ(plan.pending[0].text,
+            "\"s\" fits no node; 1 node: 1 too few free GPUs; nearest: \"s\" needs 1 pod of 1 GPU; "
+            "the cluster has room for 0; n would take 1 more without 1 pod of \"a\" on 1 GPU");
   EXPECT_TRUE(plan.pending[0].below_minimum);
 }
 
@@ -209,6 +211,7 @@ TEST(ScheduleTest, DiagnosesAreCounted) {
             "\"s\" fits no node; 4 nodes: 2 too little cpu, 1 taints, 1 wrong GPU model");
   EXPECT_EQ(plan.pending[2].reason, PendingReason::kTopology);
   EXPECT_THAT(plan.pending[2].text, HasSubstr("no domain of the required level"));
+  EXPECT_THAT(plan.pending[2].text, HasSubstr("rack r1 has room for 2"));
 }
 
 }  // namespace

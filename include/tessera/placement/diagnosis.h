@@ -3,11 +3,13 @@
 
 // Why does a gang not fit? Counted over all nodes.
 
+#include <optional>
 #include <string>
 
 #include "tessera/base/ids.h"
 #include "tessera/cluster/diagnosis.h"
 #include "tessera/placement/gang_placement.h"
+#include "tessera/placement/near_miss.h"
 #include "tessera/state/cluster_state.h"
 
 namespace tessera {
@@ -28,9 +30,11 @@ NodeCensus CountNodes(const ClusterState& state, PodSetId pod_set);
 
 // The diagnosis of workload `w`, whose search ended as `result` says:
 // "1,523 nodes: 840 too few free GPUs, 620 wrong GPU model, 63 taints".
-// `census` is that of `result.stuck_at`.
+// `census` is that of `result.stuck_at`. With `nearest`, of a gang that finds no place,
+// the text ends with it.
 PendingWorkload Diagnose(const ClusterState& state, WorkloadId w, const GangPlacement& result,
-                         const NodeCensus& census);
+                         const NodeCensus& census,
+                         const std::optional<NearMiss>& nearest = std::nullopt);
 
 // "1,523".
 std::string WithThousands(int64_t number);

@@ -1,0 +1,76 @@
+#ifndef TESSERA_PLACEMENT_NEAR_MISS_H_
+#define TESSERA_PLACEMENT_NEAR_MISS_H_
+
+// How near does a gang come to fitting, and what would help?
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/ids.h"
+#include "tessera/state/cluster_state.h"
+
+namespace tessera {
+
+// A node that would take more pods of the pod set if others left it.
+struct NodeToFree {
+  NodeId node;
+  std::vector<PodId> pods;  // that would have to leave; none of them can stay
+  int gpus = 0;             // that they hold a part of
+  int gain = 0;             // pods that fit then, and do not now
+
+  friend bool operator==(const NodeToFree&, const NodeToFree&) = default;
+};
+
+// The domain that comes nearest to what one part of a gang lacks of its minimum.
+struct NearMiss {
+  int level = -1;   // that the part requires; -1: the whole cluster
+  DomainId domain;  // of that level; invalid for the whole cluster
+  PodSetId pod_set;
+  int64_t needed = 0;  // pods that its minimum lacks
+  int64_t fits = 0;    // pods of it that fit there beside nothing else of the gang
+  // With fits >= needed: every pod set of the part fits there alone, but not all of
+  // them together with what the rest of the gang needs.
+  bool together_only = false;
+  int64_t fits_anywhere = 0;     // pods of it that fit the cluster, whatever their domain
+  std::vector<NodeToFree> free;  // what would close the gap, cheapest first; may be empty
+
+  friend bool operator==(const NearMiss&, const NearMiss&) = default;
+};
+
+// Finds near misses in one state. It keeps a copy of the state and a list of the
+// pods on each node from the first question on.
+class NearMissFinder {
+ public:
+  explicit NearMissFinder(const ClusterState& state) : state_(state) {}
+
+  // The near miss of the minimum of `w`: of the outermost part that fits no domain
+  // by its counts, else of the first part that requires a level. Nearest is the domain
+  // that lacks the fewest GPUs (of pods without GPU, the fewest pods), over the pod
+  // sets that the part cannot do without; ties: the lower domain. Nothing if
+  // the minimum holds, if too few pods are left for it, or if a choice of groups leaves
+  // no pod set that is needed.
+  //
+  // Looks for nodes to free among the 32 of the domain with the most free GPUs. Pods of
+  // `w` itself never have to leave. O(nodes * pod sets of the gang).
+  std::optional<NearMiss> Find(WorkloadId w);
+
+ private:
+  void AddNodesToFree(WorkloadId w, int leaf, NodeRange range, NearMiss& miss);
+  std::optional<NodeToFree> TryToFree(WorkloadId w, int leaf, NodeId n);
+  std::vector<PodId> OthersOn(WorkloadId w, NodeId n);
+
+  const ClusterState& state_;
+  std::optional<ClusterState> copy_;
+  std::vector<std::pair<int32_t, PodId>> by_node_;  // ascending
+};
+
+// "\"decode\" needs 4 pods of 8 GPUs in one rack; rack r7 has room for 3; n4 would
+// take 1 more without 2 pods of \"train\" on 4 GPUs".
+std::string Describe(const ClusterState& state, const NearMiss& miss);
+
+}  // namespace tessera
+
+#endif  // TESSERA_PLACEMENT_NEAR_MISS_H_
