@@ -57,7 +57,11 @@ Verdict CoverSearch::Run() {
   std::ranges::stable_sort(cells_, {}, [](const Cell& cell) { return cell.bundles.size(); });
   MakeWeightings();
   WeighCells();
-  // 3. Which bundles.
+  return ChooseBundles();
+}
+
+// Nodes with one bundle take it; for the others it is searched.
+Verdict CoverSearch::ChooseBundles() {
   for (const Cell& cell : cells_) uses_.emplace_back(cell.bundles.size(), 0);
   Open open;
   for (const Demand& demand : demands_) open.push_back(demand.need);

@@ -65,6 +65,7 @@ class CoverSearch {
   bool Fits(const Cell& cell, const Counts& bundle);
   void MakeWeightings();
   void WeighCells();
+  Verdict ChooseBundles();
   bool IsTooHeavy(size_t cell, int left, const Open& open) const;
   bool Cover(size_t cell, size_t bundle, int left, Open& open);
   void WriteCover();

@@ -39,7 +39,7 @@ class Packing {
     }
     Collect(demands);
     const bool fits = Place(0, slots);
-    if (fits) TakeWholes(slots);
+    if (fits) TakeWholes();
     return fits ? Verdict::kYes : undecided_ ? Verdict::kUndecided : Verdict::kNo;
   }
 
@@ -95,8 +95,8 @@ class Packing {
     return mig_->model().profiles[static_cast<size_t>(need.least)].size;
   }
 
-  void TakeWholes(const std::vector<Slot>&) {
-    // `free_left_` holds what the search left free, in order.
+  // `free_left_` holds what the search left free, in order.
+  void TakeWholes() {
     size_t next = 0;
     for (const Item& item : whole_items_) {
       uint64_t gpus = 0;
@@ -270,11 +270,6 @@ class Packing {
 };
 
 }  // namespace
-
-bool DevicePool::SameAs(const DevicePool& other) const {
-  return devices == other.devices &&
-         std::ranges::equal(idle, other.idle, {}, &Instance::profile, &Instance::profile);
-}
 
 DevicePool PoolOf(const ClusterState& state, NodeId n, int tenant, Isolation isolation) {
   DevicePool pool;

@@ -41,9 +41,6 @@ struct DevicePool {
   // Idle instances of static GPUs, which stay what they are.
   std::vector<Instance> idle;  // by profile
   std::vector<int> idle_gpus;
-
-  // What decides what fits.
-  bool SameAs(const DevicePool& other) const;
 };
 
 // The pool of node `n` for pods of `tenant` that ask for `isolation`.

@@ -111,35 +111,13 @@ bool ExactSearch::Finish() {
   return Commit(by_node);
 }
 
+// Devices for the pods of every node, then all pods in the order of their ids.
 bool ExactSearch::Commit(const std::map<int, std::vector<int>>& by_node) {
-  const int tenant = snapshot_.info(view_.workload()).tenant;
-  const Isolation isolation = snapshot_.workload(view_.workload()).isolation;
   std::vector<std::pair<PodId, PodPlacement>> placements;
   for (const auto& [node, pods] : by_node) {
-    const NodeId n(node);
-    const ModelId model = snapshot_.node_model(n);
-    std::vector<DeviceDemand> demands;
-    for (int p : pods) {
-      const int leaf = snapshot_.pod_set(snapshot_.pod_set_of(PodId(p))).gang_node;
-      demands.push_back({classes_->NeedOn(classes_->type_of(leaf), model), 1});
-    }
-    std::vector<std::vector<DeviceChoice>> choices;
-    const MigTables* mig = model.valid() ? &snapshot_.mig(model) : nullptr;
-    const Verdict verdict = PackDevices(PoolOf(state_, n, tenant, isolation), mig, demands, budget_,
-                                        &choices, &state_, n);
-    if (verdict != Verdict::kYes) {
-      undecided_ = true;
-      return false;
-    }
-    for (size_t i = 0; i < pods.size(); ++i) {
-      PodPlacement placement;
-      placement.node = n;
-      placement.gpus = choices[i][0].gpus;
-      placement.share = demands[i].need.share;
-      placement.profile = static_cast<int16_t>(choices[i][0].slice.profile);
-      placement.start = static_cast<int16_t>(choices[i][0].slice.start);
-      placements.emplace_back(PodId(pods[i]), placement);
-    }
+    if (PackNode(NodeId(node), pods, placements)) continue;
+    undecided_ = true;
+    return false;
   }
   std::ranges::sort(placements, {}, &std::pair<PodId, PodPlacement>::first);
   const ClusterState::Mark mark = state_.GetMark();
@@ -172,6 +150,29 @@ bool ExactSearch::RefusesLeast(std::span<const std::pair<PodId, PodPlacement>> p
   }
   account_->RollBack(account_mark_);
   return !permitted;
+}
+
+bool ExactSearch::PackNode(NodeId n, const std::vector<int>& pods,
+                           std::vector<std::pair<PodId, PodPlacement>>& placements) {
+  const ModelId model = snapshot_.node_model(n);
+  std::vector<DeviceDemand> demands;
+  for (int p : pods) {
+    const int leaf = snapshot_.pod_set(snapshot_.pod_set_of(PodId(p))).gang_node;
+    demands.push_back({classes_->NeedOn(classes_->type_of(leaf), model), 1});
+  }
+  std::vector<std::vector<DeviceChoice>> choices;
+  const MigTables* mig = model.valid() ? &snapshot_.mig(model) : nullptr;
+  const DevicePool pool = PoolOf(state_, n, snapshot_.info(view_.workload()).tenant,
+                                 snapshot_.workload(view_.workload()).isolation);
+  if (PackDevices(pool, mig, demands, budget_, &choices, &state_, n) != Verdict::kYes) return false;
+  for (size_t i = 0; i < pods.size(); ++i) {
+    PodPlacement placement = ExamplePlacement(n, demands[i].need);
+    placement.gpus = choices[i][0].gpus;
+    placement.profile = static_cast<int16_t>(choices[i][0].slice.profile);
+    placement.start = static_cast<int16_t>(choices[i][0].slice.start);
+    placements.emplace_back(PodId(pods[i]), placement);
+  }
+  return true;
 }
 
 // A place on the model, as an account sees it.

@@ -108,6 +108,8 @@ class ExactSearch {
   bool IsCoverable();
   bool Finish();
   bool Commit(const std::map<int, std::vector<int>>& by_node);
+  bool PackNode(NodeId n, const std::vector<int>& pods,
+                std::vector<std::pair<PodId, PodPlacement>>& placements);
   PodPlacement ExampleOn(int leaf, NodeRange range, ModelId model) const;
   bool RefusesLeast(std::span<const std::pair<PodId, PodPlacement>> placements);
 

@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-constexpr size_t kNodesTried = 32;
+constexpr size_t kNodesTried = 16;
 // Counting pods of several kinds on one node is a search; this is ample for one node.
 constexpr int64_t kBudget = 1000000;
 
@@ -176,9 +176,8 @@ std::optional<NearMiss> NearMissFinder::Find(WorkloadId w) {
   const NodeRange all{0, state_.snapshot().num_nodes()};
   std::vector<int> needed;
   CollectNecessary(view, 0, needed);
-  const bool lost = std::ranges::any_of(needed, [&](int leaf) {
-    return state_.placeable(view.set_id(leaf)) < Missing(view, leaf);
-  });
+  const bool lost = std::ranges::any_of(
+      needed, [&](int leaf) { return state_.placeable(view.set_id(leaf)) < Missing(view, leaf); });
   if (needed.empty() || all.empty() || lost) return std::nullopt;
   int64_t budget = kBudget;
   const NodeClasses classes(state_, view, needed, all, budget);

@@ -15,6 +15,24 @@ void Append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Equal for nodes of one class.
+std::string KeyOf(const NodeClass& c) {
+  std::string key;
+  Append(key, c.model.value());
+  for (int limit : c.limits) Append(key, limit);
+  for (int64_t amount : c.room) Append(key, amount);
+  for (const Device& d : c.pool.devices) {
+    Append(key, d.free);
+    Append(key, d.carvable);
+    Append(key, d.room);
+    Append(key, d.key.mask);
+    Append(key, d.key.engines);
+  }
+  key += '|';  // no device begins with it
+  for (const Instance& instance : c.pool.idle) Append(key, instance.profile);
+  return key;
+}
+
 }  // namespace
 
 NodeClasses::NodeClasses(const ClusterState& state, const GangView& view,
@@ -128,18 +146,28 @@ void NodeClasses::ClassifyAll() {
 }
 
 void NodeClasses::Classify(NodeId n, std::span<const bool> takes) {
-  const StateTables& tables = state_.tables();
   const int tenant = snapshot_.info(workload_).tenant;
   const Isolation isolation = snapshot_.workload(workload_).isolation;
-  if (tables.tracks_tenants() && !state_.tenancy().NodeAccepts(n.value(), tenant, isolation)) {
+  if (state_.tables().tracks_tenants() &&
+      !state_.tenancy().NodeAccepts(n.value(), tenant, isolation)) {
     return;
   }
-  // 1. What of the node the gang can use at all.
-  NodeClass fresh;
-  fresh.model = snapshot_.node_model(n);
-  fresh.example = n;
+  NodeClass seen = SeeNode(n, takes);
+  const int next = static_cast<int>(classes_.size());
+  const auto [it, inserted] = ids_.try_emplace(KeyOf(seen), next);
+  if (inserted) {
+    classes_.push_back(std::move(seen));
+    CountMost(classes_.back(), next);
+  }
+  class_of_[At(n.value() - range_.begin)] = it->second;
+}
+
+// What of the node the gang can use at all.
+NodeClass NodeClasses::SeeNode(NodeId n, std::span<const bool> takes) const {
+  NodeClass seen;
+  seen.model = snapshot_.node_model(n);
   bool uses_gpus = false;
-  std::vector<int64_t> usable(tables.node_resources().size(), 0);
+  std::vector<int64_t> usable(num_amounts(), 0);
   for (size_t t = 0; t < types_.size(); ++t) {
     int limit = takes[t] ? types_[t].wanted : 0;
     if (limit > 0 && types_[t].max_per_node > 0) {
@@ -147,43 +175,23 @@ void NodeClasses::Classify(NodeId n, std::span<const bool> takes) {
       const int held = own == own_.end() ? 0 : own->second;
       limit = std::clamp(types_[t].max_per_node - held, 0, limit);
     }
-    fresh.limits.push_back(limit);
+    seen.limits.push_back(limit);
     if (limit == 0) continue;
     const RequestClass& request = snapshot_.request_class(types_[t].request_class);
     uses_gpus |= request.gpu.kind != GpuRequestKind::kNone;
-    const std::span<const int64_t> need = tables.need(types_[t].request_class);
     for (size_t i = 0; i < usable.size(); ++i) {
-      if (need[i] == NodeIndex::kNoNeed) continue;
       constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-      usable[i] = need[i] > (kMost - usable[i]) / limit ? kMost : usable[i] + need[i] * limit;
+      const int64_t need = NeedOf(types_[t], i);
+      usable[i] = need > (kMost - usable[i]) / limit ? kMost : usable[i] + need * limit;
     }
   }
   const std::span<const int64_t> room = state_.room(n);
   for (size_t i = 0; i < usable.size(); ++i) {
-    fresh.room.push_back(std::min(std::max<int64_t>(room[i], 0), usable[i]));
+    seen.room.push_back(std::min(std::max<int64_t>(room[i], 0), usable[i]));
   }
-  if (uses_gpus) fresh.pool = PoolOf(state_, n, tenant, isolation);
-  // 2. The class that is equal in all of it.
-  std::string key;
-  Append(key, fresh.model.value());
-  for (int limit : fresh.limits) Append(key, limit);
-  for (int64_t amount : fresh.room) Append(key, amount);
-  for (const Device& d : fresh.pool.devices) {
-    Append(key, d.free);
-    Append(key, d.carvable);
-    Append(key, d.room);
-    Append(key, d.key.mask);
-    Append(key, d.key.engines);
-  }
-  key += '|';
-  for (const Instance& instance : fresh.pool.idle) Append(key, instance.profile);
-  const int next = static_cast<int>(classes_.size());
-  const auto [it, inserted] = ids_.try_emplace(std::move(key), next);
-  if (inserted) {
-    classes_.push_back(std::move(fresh));
-    CountMost(classes_.back(), next);
-  }
-  class_of_[At(n.value() - range_.begin)] = it->second;
+  const Isolation isolation = snapshot_.workload(workload_).isolation;
+  if (uses_gpus) seen.pool = PoolOf(state_, n, snapshot_.info(workload_).tenant, isolation);
+  return seen;
 }
 
 // By bisection: what fits, fits with a pod less.

@@ -28,8 +28,7 @@ struct PodType {
 
 // Nodes with equal room for every type.
 struct NodeClass {
-  ModelId model;  // invalid: no GPUs
-  NodeId example;
+  ModelId model;              // invalid: no GPUs
   std::vector<int64_t> room;  // `StateTables::node_resources()`, cut to what can be used
   std::vector<int> limits;    // by type: 0 where no node of the class is eligible
   DevicePool pool;
@@ -85,6 +84,7 @@ class NodeClasses {
   bool MayTake(NodeId n, int t) const;
   void ClassifyAll();
   void Classify(NodeId n, std::span<const bool> takes);
+  NodeClass SeeNode(NodeId n, std::span<const bool> takes) const;
   void CountMost(NodeClass& c, int id);
   Verdict Decide(const NodeClass& c, std::span<const int> counts);
 

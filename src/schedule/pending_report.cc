@@ -10,8 +10,10 @@
 namespace tessera {
 namespace {
 
-// Nodes read for near misses, over all that wait.
-constexpr int64_t kNodesLookedAt = 1000000;
+// Work for near misses in nodes read, over all that wait; and what it takes to find
+// which pods are in the way, in the same measure.
+constexpr int64_t kNodesLookedAt = 100000;
+constexpr int64_t kCostOfFreeing = 1000;
 
 // An amount with its unit, for sentences.
 std::string Amount(const Snapshot& snapshot, int r, int64_t amount) {
@@ -82,6 +84,42 @@ void ExplainRefusal(const Snapshot& snapshot, const QuotaRefusal& refusal, int p
                               NameOf(snapshot, refusal, false))] = pods;
 }
 
+// What the state says about pod sets and gangs that found no place.
+class Findings {
+ public:
+  explicit Findings(const ClusterState& state) : state_(state), finder_(state) {}
+
+  // Pod sets of one request class share a census unless more than the request
+  // decides; then each has its own.
+  NodeCensus CensusOf(PodSetId s) {
+    if (!s.valid()) return {};
+    const PodSetInfo& set = state_.snapshot().pod_set(s);
+    if (state_.tables().tracks_tenants() || set.max_per_node > 0) return CountNodes(state_, s);
+    const auto [it, inserted] = by_class_.try_emplace(set.request_class.value());
+    if (inserted) it->second = CountNodes(state_, s);
+    return it->second;
+  }
+
+  // It costs a look at every node; the first that wait get theirs.
+  std::optional<NearMiss> NearestOf(WorkloadId w) {
+    const Snapshot& snapshot = state_.snapshot();
+    const int64_t cost =
+        int64_t{snapshot.num_nodes()} * snapshot.info(w).num_pod_sets + kCostOfFreeing;
+    if (IsWhole(state_, w) || cost > nodes_left_) return std::nullopt;
+    nodes_left_ -= cost;
+    std::optional<NearMiss> miss = finder_.Find(w);
+    // That nothing fits, and that nothing would help, the counts say already.
+    const bool mute = miss && miss->level < 0 && miss->fits == 0 && miss->free.empty();
+    return mute ? std::nullopt : miss;
+  }
+
+ private:
+  const ClusterState& state_;
+  absl::flat_hash_map<int, NodeCensus> by_class_;
+  NearMissFinder finder_;
+  int64_t nodes_left_ = kNodesLookedAt;
+};
+
 }  // namespace
 
 std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal) {
@@ -95,29 +133,7 @@ std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal) {
 std::vector<PendingWorkload> ReportPending(const ClusterState& state,
                                            const std::vector<std::optional<Attempt>>& attempts) {
   const Snapshot& snapshot = state.snapshot();
-  // Pod sets of one request class share a census unless more than the request
-  // decides; then each has its own.
-  absl::flat_hash_map<int, NodeCensus> by_class;
-  const auto census_of = [&](PodSetId s) -> NodeCensus {
-    if (!s.valid()) return {};
-    const PodSetInfo& set = snapshot.pod_set(s);
-    if (state.tables().tracks_tenants() || set.max_per_node > 0) return CountNodes(state, s);
-    const auto [it, inserted] = by_class.try_emplace(set.request_class.value());
-    if (inserted) it->second = CountNodes(state, s);
-    return it->second;
-  };
-  // A near miss costs a look at every node; the first that wait get theirs.
-  NearMissFinder finder(state);
-  int64_t nodes_left = kNodesLookedAt;
-  const auto nearest_of = [&](WorkloadId w) -> std::optional<NearMiss> {
-    const int64_t cost = int64_t{snapshot.num_nodes()} * snapshot.info(w).num_pod_sets;
-    if (IsWhole(state, w) || cost > nodes_left) return std::nullopt;
-    nodes_left -= cost;
-    std::optional<NearMiss> miss = finder.Find(w);
-    // That nothing fits, and that nothing would help, the counts say already.
-    const bool mute = miss && miss->level < 0 && miss->fits == 0 && miss->free.empty();
-    return mute ? std::nullopt : miss;
-  };
+  Findings findings(state);
   std::vector<PendingWorkload> report;
   for (int i = 0; i < snapshot.num_workloads(); ++i) {
     const WorkloadId w(i);
@@ -131,8 +147,8 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     if (attempt && attempt->refusal) {
       ExplainRefusal(snapshot, *attempt->refusal, missing.placeable, pending);
     } else if (attempt && !attempt->search.placed()) {
-      pending =
-          Diagnose(state, w, attempt->search, census_of(attempt->search.stuck_at), nearest_of(w));
+      pending = Diagnose(state, w, attempt->search, findings.CensusOf(attempt->search.stuck_at),
+                         findings.NearestOf(w));
     } else if (missing.releasing > 0) {
       pending.reason = PendingReason::kReleasing;
       pending.text = absl::StrCat("waits for ", missing.releasing, " of its own pods to end");

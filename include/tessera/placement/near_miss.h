@@ -53,7 +53,7 @@ class NearMissFinder {
   // the minimum holds, if too few pods are left for it, or if a choice of groups leaves
   // no pod set that is needed.
   //
-  // Looks for nodes to free among the 32 of the domain with the most free GPUs. Pods of
+  // Looks for nodes to free among the 16 of the domain with the most free GPUs. Pods of
   // `w` itself never have to leave. O(nodes * pod sets of the gang).
   std::optional<NearMiss> Find(WorkloadId w);
 
