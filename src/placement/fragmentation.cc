@@ -21,7 +21,7 @@ constexpr std::array<int64_t, 50> kSteps = {
 
 bool Serves(const DeviceRoom& device, const ModelDemand& demand) {
   if (demand.share > 0) return device.shares && device.left >= demand.share;
-  if (demand.profile >= 0) return ((device.profiles >> demand.profile) & 1) != 0;
+  if (demand.profile >= 0) return (device.profiles & demand.profiles) != 0;
   return device.whole;
 }
 

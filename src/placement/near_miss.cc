@@ -93,7 +93,7 @@ std::string Ask(const Request& request) {
                               : absl::StrCat(part, " of each of ", gpu.devices, " GPUs");
     }
     case GpuRequestKind::kProfile:
-      return absl::StrCat("a slice ", gpu.profile);
+      return absl::StrCat("a slice ", absl::StrJoin(gpu.profiles, " or "));
     case GpuRequestKind::kRequirement:
       return absl::StrCat("a slice of ", FormatBytes(gpu.requirement.memory));
     case GpuRequestKind::kNone:

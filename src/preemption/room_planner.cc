@@ -254,7 +254,8 @@ std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& bo
   const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
                                      : PlaceGang(state_, w_, FindPacked, options);
   std::optional<RoomPlan> refused;
-  if (!found.placed()) refused = RefuseSearch(step, true, found, book.candidates().size());
+  if (!found.placed())
+    refused = RefuseSearch(step, grows_ || found.proven, found, book.candidates().size());
   state_.RollBack(mark);
   return refused;
 }

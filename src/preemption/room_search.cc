@@ -37,7 +37,8 @@ GangPlacement RoomSearch::Run() {
     if (claim_.range.contains(book_.home(p).node)) Release(p);
   }
   const auto find = [this](const ClusterState&, const PodQuery& query) { return Find(query); };
-  const GangOptions options{this, claim_.budget};
+  // The finder prefers places, and the exact search would not.
+  const GangOptions options{.account = this, .budget = claim_.budget, .finder_withholds = true};
   GangPlacement found = claim_.grows ? GrowGang(state_, claim_.workload, find, options)
                                      : PlaceGang(state_, claim_.workload, find, options);
   if (!found.placed() || found.pods.empty()) return found;

@@ -7,7 +7,6 @@
 
 #include "tessera/gpu/catalogue.h"
 #include "tessera/placement/finders.h"
-#include "tessera/placement/slice_placement.h"
 #include "tests/support/random_cluster.h"
 
 namespace tessera {
@@ -66,9 +65,7 @@ int64_t LiteralFragments(const ClusterState& state, const DemandMix& mix, NodeId
           break;
         case GpuRequestKind::kProfile:
         case GpuRequestKind::kRequirement:
-          serves = fit.fits &&
-                   PlaceSlice(state, n, fit.profile, DevicePreference::kPack, uint64_t{1} << g)
-                       .has_value();
+          serves = fit.fits && state.CheapestSlice(n, fit, uint64_t{1} << g).has_value();
       }
       serves = serves && fit.fits;
       serving += serves ? 1 : 0;

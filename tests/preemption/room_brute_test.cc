@@ -213,7 +213,7 @@ class BruteForce {
         continue;
       }
       const GpuModel& model = snapshot_.model(snapshot_.node_model(n));
-      place.profile = static_cast<int16_t>(*model.FindProfile(gpu.profile));
+      place.profile = static_cast<int16_t>(*model.FindProfile(gpu.profiles.front()));
       for (int start = 0; start < model.units; ++start) {
         const auto& starts = model.profiles[static_cast<size_t>(place.profile)].starts;
         if (std::ranges::find(starts, start) == starts.end()) continue;

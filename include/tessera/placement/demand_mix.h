@@ -46,8 +46,9 @@ struct ModelDemand {
   int64_t weight = 0;
   int64_t cpu = 0;
   int devices = 0;
-  int32_t share = 0;  // above zero: of each device; else a slice, or whole devices
-  int profile = -1;
+  int32_t share = 0;      // above zero: of each device; else a slice, or whole devices
+  int profile = -1;       // of a slice: the one asked for first
+  uint32_t profiles = 0;  // of a slice, whichever serves: bit p = profile p
 };
 
 // The GPU shapes of `mix` that may run on `model`, in order of the mix.
