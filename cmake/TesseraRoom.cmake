@@ -54,7 +54,7 @@ function(tessera_add_room room)
       ${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
   tessera_precompile(${target} room <algorithm> <functional> <map> <memory> <optional> <set> <span>
-                     <string> <vector> "absl/container/flat_hash_map.h" "absl/numeric/int128.h"
-                     "absl/status/statusor.h" "absl/strings/str_cat.h")
+                     <string> <vector> <absl/container/flat_hash_map.h> <absl/numeric/int128.h>
+                     <absl/status/statusor.h> <absl/strings/str_cat.h>)
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${room})
 endfunction()
