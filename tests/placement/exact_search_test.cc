@@ -197,6 +197,26 @@ TEST_F(ExactSearchTest, AnOptionalGroupGrowsByTheExactSearch) {
   EXPECT_TRUE(GrowGang(*state_, gang_).pods.empty()) << "complete";
 }
 
+TEST_F(ExactSearchTest, EqualGroupsTakeARackEach) {
+  // As `EachNodeTakesOneOfEach`, in each of two equal racks.
+  spec_.levels = {"rack"};
+  for (int i = 0; i < 4; ++i) {
+    Node node = MakeNode(absl::StrCat("n", i), 8);
+    node.topology["rack"] = i < 2 ? "r1" : "r2";
+    spec_.nodes.push_back(std::move(node));
+  }
+  Gang({});
+  for (int i = 0; i < 2; ++i) {
+    PodGroup group = MakeGroup(
+        absl::StrCat("g", i), {WithCpu(MakePodSet(absl::StrCat("four", i), 2, WholeGpus(4)), 4),
+                               WithCpu(MakePodSet(absl::StrCat("three", i), 2, WholeGpus(3)), 60)});
+    group.topology.required = "rack";
+    spec_.workloads[0].gang.groups.push_back(group);
+  }
+  Build();
+  EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 8u);
+}
+
 TEST_F(ExactSearchTest, EqualDomainsAreNotTriedOneByOne) {
   // 40 racks of two 4-GPU nodes; 40 equal groups need 8 GPUs of one rack each, and one
   // more group finds none. Without symmetry there are 40! orders.

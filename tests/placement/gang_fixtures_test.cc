@@ -210,6 +210,34 @@ TEST(GangFixtureTest, RoomInAnotherRackDoesNotHelpAGroupThatRuns) {
   EXPECT_TRUE(Cluster(spec).Place().placed());
 }
 
+TEST(GangFixtureTest, AScaledGroupSharesTheAnchorOfItsService) {
+  // The service requires one block. Its base runs in b1, which has 7 of the 8 nodes that
+  // decode-1 needs; b2 has them all, and is of no use.
+  for (int free : {7, 8}) {
+    SnapshotSpec spec = Nodes(10 + free + 12, 4, "rack", 100);
+    spec.levels = {"block", "rack"};
+    for (size_t i = 0; i < spec.nodes.size(); ++i) {
+      spec.nodes[i].topology["block"] = i < 10 + static_cast<size_t>(free) ? "b1" : "b2";
+    }
+    Workload service = Service();
+    service.gang.topology.required = "block";
+    service.gang.groups[0].pod_sets[1].count = 2;
+    const auto run = [&](const std::string& set, int index, int node) {
+      service.pods.push_back(
+          MakePod(set, index, absl::StrCat("n", 100 + node), OnGpus({0, 1, 2, 3})));
+    };
+    run("leader-0", 0, 0);
+    for (int i = 0; i < 7; ++i) run("workers-0", i, 1 + i);
+    run("prefill", 0, 8);
+    run("prefill", 1, 9);
+    service.pods.push_back(MakePod("frontend", 0, "n100"));
+    spec.workloads = {service};
+    Cluster cluster(std::move(spec));
+    cluster.Fill();
+    EXPECT_EQ(cluster.Placed().contains("leader-1"), free == 8) << free;
+  }
+}
+
 TEST(GangFixtureTest, AGangBelowItsCountIsToppedUpInItsRack) {
   SnapshotSpec spec = Nodes(8, 4, "rack", 4);
   Workload service =
