@@ -169,86 +169,23 @@ std::optional<Part> ChoosePart(const ClusterState& state, const GangView& view,
   return chosen;
 }
 
-// The pod set that lacks most in `range` stands for the part.
-int WorstOf(const GangView& view, const NodeClasses& classes, const std::vector<int>& leaves,
-            NodeRange range) {
-  return *std::ranges::max_element(leaves, {},
-                                   [&](int leaf) { return GapOf(view, classes, {leaf}, range); });
-}
-
-// The pod sets that the minimum cannot do without; none if too few of their pods are
-// left, whatever the room.
-std::vector<int> NeededLeaves(const ClusterState& state, const GangView& view) {
-  std::vector<int> needed;
-  CollectNecessary(view, 0, needed);
-  const bool lost = std::ranges::any_of(
-      needed, [&](int leaf) { return state.placeable(view.set_id(leaf)) < Missing(view, leaf); });
-  if (lost || state.snapshot().num_nodes() == 0) needed.clear();
-  return needed;
-}
-
-// Pods of `set` that the devices of `n` take by themselves; a bound from above.
-int64_t ByDevices(const ClusterState& state, const PodSetInfo& set, NodeId n) {
-  const Snapshot& snapshot = state.snapshot();
-  const ModelId model = snapshot.node_model(n);
-  const DeviceNeed need = NeedOn(snapshot.request_class(set.request_class), model);
-  const Isolation isolation = snapshot.workload(set.workload).isolation;
-  const DevicePool pool = PoolOf(state, n, snapshot.info(set.workload).tenant, isolation);
-  int64_t count = 0;
-  for (const Device& d : pool.devices) {
-    if (need.kind == DeviceNeed::kWhole) count += d.free ? 1 : 0;
-    if (need.kind == DeviceNeed::kShare) count += d.room / need.share;
-    if (need.kind == DeviceNeed::kSlice && d.carvable) {
-      count += snapshot.mig(model).Capacity(d.key, need.profile);
-    }
-  }
-  for (const Instance& idle : pool.idle) count += idle.profile == need.profile ? 1 : 0;
-  return count / std::max(need.devices, 1);
-}
-
-// The resource of which `range` has enough for the fewest pods of `s`.
-int ShortOf(const ClusterState& state, PodSetId s, NodeRange range) {
-  const StateTables& tables = state.tables();
-  const PodSetInfo& set = state.snapshot().pod_set(s);
-  const std::span<const int64_t> need = tables.need(set.request_class);
-  const GpuRequest& gpu = state.snapshot().request_class(set.request_class).gpu;
-  const std::span<const int> resources = tables.node_resources();
-  int64_t devices = 0;
-  std::vector<int64_t> amounts(resources.size());
-  for (int i = range.begin; i < range.end; ++i) {
-    const NodeId n(i);
-    const Eligibility may = tables.eligibility(set.request_class, tables.signature_of(n));
-    if (may != Eligibility::kEligible) continue;
-    if (gpu.kind != GpuRequestKind::kNone) devices += ByDevices(state, set, n);
-    for (size_t r = 0; r < resources.size(); ++r) {
-      if (need[r] > 0) {
-        amounts[r] += std::max<int64_t>(state.free_amount(n, static_cast<int>(r)), 0) / need[r];
-      }
-    }
-  }
-  const bool asks_gpu = gpu.kind != GpuRequestKind::kNone;
-  int short_of = asks_gpu ? kGpu : kPods;
-  int64_t least = asks_gpu ? devices : INT64_MAX;
-  for (size_t r = 0; r < resources.size(); ++r) {
-    if (need[r] <= 0 || amounts[r] >= least) continue;
-    least = amounts[r];
-    short_of = resources[r];
-  }
-  return short_of;
-}
-
 }  // namespace
 
 std::optional<NearMiss> NearMissFinder::Find(WorkloadId w) {
   const GangView view(state_, w);
-  const std::vector<int> needed = NeededLeaves(state_, view);
-  if (needed.empty()) return std::nullopt;
-  int64_t budget = kBudget;
   const NodeRange all{0, state_.snapshot().num_nodes()};
+  std::vector<int> needed;
+  CollectNecessary(view, 0, needed);
+  const bool lost = std::ranges::any_of(
+      needed, [&](int leaf) { return state_.placeable(view.set_id(leaf)) < Missing(view, leaf); });
+  if (needed.empty() || all.empty() || lost) return std::nullopt;
+  int64_t budget = kBudget;
   const NodeClasses classes(state_, view, needed, all, budget);
   const std::optional<Part> part = ChoosePart(state_, view, classes, needed);
   if (!part) return std::nullopt;
-  const int worst = WorstOf(view, classes, part->leaves, part->range);
+  // The pod set that lacks most stands for the part.
+  const int worst = *std::ranges::max_element(
+      part->leaves, {}, [&](int leaf) { return GapOf(view, classes, {leaf}, part->range); });
   NearMiss miss;
   miss.level = view.at(part->g).required_level;
   miss.domain = part->domain;
@@ -259,26 +196,6 @@ std::optional<NearMiss> NearMissFinder::Find(WorkloadId w) {
   miss.together_only = part->gap.second == 0;
   if (!miss.together_only) AddNodesToFree(w, worst, part->range, miss);
   return miss;
-}
-
-std::optional<Certificate> NearMissFinder::Certify(WorkloadId w) const {
-  const GangView view(state_, w);
-  const std::vector<int> needed = NeededLeaves(state_, view);
-  if (needed.empty()) return std::nullopt;
-  int64_t budget = kBudget;
-  const NodeRange all{0, state_.snapshot().num_nodes()};
-  const NodeClasses classes(state_, view, needed, all, budget);
-  const std::optional<Part> part = ChoosePart(state_, view, classes, needed);
-  if (!part || part->gap.second == 0 || classes.undecided()) return std::nullopt;
-  Certificate certificate{view.at(part->g).required_level, {}};
-  for (const auto& [domain, range] : DomainsFor(state_, view, part->g)) {
-    const int leaf = WorstOf(view, classes, part->leaves, range);
-    const PodSetId s = view.set_id(leaf);
-    certificate.domains.push_back({domain, s, Missing(view, leaf),
-                                   classes.MostIn(classes.type_of(leaf), range),
-                                   ShortOf(state_, s, range)});
-  }
-  return certificate;
 }
 
 // The cheapest nodes that close the gap together, or all there are.

@@ -59,33 +59,7 @@ class Scene {
     const std::optional<NearMiss> miss = finder.Find(Find(name));
     if (!miss) return "";
     Recount(Find(name), *miss);
-    const std::optional<Certificate> proof = finder.Certify(Find(name));
-    EXPECT_EQ(proof.has_value(), !miss->together_only);
-    if (proof) Recount(Find(name), *proof);
     return Describe(state_, *miss);
-  }
-
-  // No domain is left out, and in none there is room for what is needed.
-  void Recount(WorkloadId w, const Certificate& proof) {
-    ASSERT_TRUE(proof.level >= 0 || proof.domains.size() == 1u);
-    for (const Shortfall& shortfall : proof.domains) {
-      const PodSetInfo& set = snapshot_.pod_set(shortfall.pod_set);
-      ASSERT_EQ(set.workload, w);
-      ASSERT_EQ(shortfall.needed, set.min_count - state_.standing(shortfall.pod_set));
-      ASSERT_LT(shortfall.fits, shortfall.needed);
-      NodeRange range{0, snapshot_.num_nodes()};
-      if (proof.level >= 0) {
-        range = snapshot_.topology()
-                    .domains(proof.level)[static_cast<size_t>(shortfall.domain.value())]
-                    .nodes;
-      }
-      ASSERT_LE(CountIn(shortfall.pod_set, range), shortfall.fits);
-    }
-    ASSERT_FALSE(PlaceGang(state_, w).placed());
-  }
-
-  std::optional<Certificate> Proof(const std::string& name = "gang") {
-    return NearMissFinder(state_).Certify(Find(name));
   }
 
   // Pods of the set, one after another, in the domain; then on each node without those
@@ -256,29 +230,6 @@ TEST(NearMissTest, FractionsAndSlices) {
       Scene(spec).Text(),
       "\"s\" needs 1 pod of a slice 1g.10gb; the cluster has room for 0; n1 would take 1 more "
       "without 1 pod of \"dev\" on 1 GPU");
-}
-
-TEST(NearMissTest, TheCertificateNamesWhatIsShortInEachDomain) {
-  SnapshotSpec spec = Racks();
-  Occupy(spec, "train", 8, {"n1", "n2"});  // r1 has 2 of 3 nodes
-  for (int i = 4; i < 8; ++i) spec.nodes[static_cast<size_t>(i)].capacity.cpu = Cores(5);
-  PodSet decode = MakePodSet("decode", 3, WholeGpus(8));
-  decode.request.cpu = Cores(6);  // no node of r2 has that
-  Gang(spec, {decode}, "rack");
-  Scene scene(spec);
-  const Certificate expected{
-      0, {{DomainId(0), PodSetId(0), 3, 2, kGpu}, {DomainId(1), PodSetId(0), 3, 0, kCpu}}};
-  const std::optional<Certificate> proof = scene.Proof();
-  ASSERT_TRUE(proof);
-  ASSERT_EQ(proof->domains.size(), 2u);
-  for (size_t d = 0; d < 2; ++d) {
-    EXPECT_EQ(proof->domains[d].fits, expected.domains[d].fits);
-    EXPECT_EQ(proof->domains[d].needed, 3);
-    EXPECT_EQ(proof->domains[d].short_of, expected.domains[d].short_of);
-  }
-  EXPECT_EQ(scene.Text(),
-            "\"decode\" needs 3 pods of 8 GPUs in one rack; rack r1 has room for 2; n1 would take "
-            "1 more without 1 pod of \"train\" on 8 GPUs");
 }
 
 TEST(NearMissTest, AMinimumThatHoldsMissesNothing) {

@@ -40,28 +40,6 @@ struct NearMiss {
   friend bool operator==(const NearMiss&, const NearMiss&) = default;
 };
 
-// Why one domain does not take a part of a gang: a pod set of which too few fit.
-struct Shortfall {
-  DomainId domain;  // invalid: the whole cluster
-  PodSetId pod_set;
-  int64_t needed = 0;
-  int64_t fits = 0;  // less than needed
-  // What is short, as an index of `Snapshot::resources()`: the one of which the domain
-  // has enough for the fewest pods, on nodes that they may use, all else aside. kGpu
-  // stands for devices, shares and slices alike. Ties: GPUs, then the lower index.
-  int short_of = 0;
-
-  friend bool operator==(const Shortfall&, const Shortfall&) = default;
-};
-
-// A proof by counting that a part of a gang fits no domain that it may have.
-struct Certificate {
-  int level = -1;                  // that the part requires; -1: the whole cluster
-  std::vector<Shortfall> domains;  // one for each, ascending
-
-  friend bool operator==(const Certificate&, const Certificate&) = default;
-};
-
 // Finds near misses in one state. It keeps a copy of the state and a list of the
 // pods on each node from the first question on.
 class NearMissFinder {
@@ -78,11 +56,6 @@ class NearMissFinder {
   // Looks for nodes to free among the 16 of the domain with the most free GPUs. Pods of
   // `w` itself never have to leave. O(nodes * pod sets of the gang).
   std::optional<NearMiss> Find(WorkloadId w);
-
-  // The proof by counting that the minimum of `w` has no place, for the same part.
-  // Nothing if there is none: the minimum holds, fits, or fails only by what its pod
-  // sets need together. O(nodes * pod sets of the gang).
-  std::optional<Certificate> Certify(WorkloadId w) const;
 
  private:
   void AddNodesToFree(WorkloadId w, int leaf, NodeRange range, NearMiss& miss);

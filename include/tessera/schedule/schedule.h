@@ -38,7 +38,7 @@ struct CycleRules {
   // nominated there rather than bound to a free GPU.
   bool await_shared_gpu = false;
   int64_t gang_budget = 10000000;  // `GangOptions::budget`
-  int64_t exact_budget = 20000;    // `GangOptions::exact_budget`
+  int64_t exact_budget = 100000;   // `GangOptions::exact_budget`
   SlicePolicy slices;
 };
 
