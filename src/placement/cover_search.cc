@@ -15,8 +15,6 @@ constexpr size_t kMaxDepth = 4000;
 // Keeps sums of weights within 63 bits for every count of pods and nodes.
 constexpr int64_t kHeaviest = 1 << 20;
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 // Scales weights down to at most `kHeaviest`; any weights make a valid bound.
 void Scale(std::vector<int64_t>& weights) {
   const int64_t largest = *std::ranges::max_element(weights);

@@ -42,10 +42,8 @@ std::vector<ModelDemand> DemandOn(const DemandMix& mix, ModelId model) {
     if (shape.kind == GpuRequestKind::kNone) continue;
     const ModelFit& fit = shape.models[static_cast<size_t>(model.value())];
     if (!fit.fits) continue;
-    uint32_t profiles = 0;
-    for (uint32_t tier : fit.tiers) profiles |= tier;
     demand.push_back({shape.weight, shape.cpu, std::max(shape.devices, 1),
-                      static_cast<int32_t>(fit.share), fit.profile, profiles});
+                      static_cast<int32_t>(fit.share), fit.profile, fit.accepted()});
   }
   return demand;
 }

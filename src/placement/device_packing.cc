@@ -329,7 +329,7 @@ DeviceNeed NeedOn(const Snapshot& snapshot, const RequestClass& request, ModelId
     const MigProfile& profile = profiles[static_cast<size_t>(p)];
     return std::pair(profile.compute_slices, profile.memory_slices);
   };
-  for (uint32_t tier : fit.tiers) need.profiles |= tier;
+  need.profiles = fit.accepted();
   for (uint32_t p = need.profiles; p != 0; p &= p - 1) {
     const int profile = std::countr_zero(p);
     if (need.least < 0 || slices(profile) < slices(need.least)) need.least = profile;

@@ -7,11 +7,6 @@
 #include "src/placement/exact_search.h"
 
 namespace tessera {
-namespace {
-
-size_t At(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
 
 // Ranges are nested or apart, so that overlap goes from one to the next in order.
 std::vector<ExactSearch::Component> ExactSearch::ComponentsOf() const {

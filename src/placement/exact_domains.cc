@@ -9,8 +9,6 @@
 namespace tessera {
 namespace {
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 bool IsWithin(NodeRange inner, NodeRange outer) {
   return outer.begin <= inner.begin && inner.end <= outer.end;
 }

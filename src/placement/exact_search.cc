@@ -8,8 +8,6 @@ namespace {
 // The walk is recursive, and a gang of more parts would need too deep a stack.
 constexpr size_t kMaxParts = 512;
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 }  // namespace
 
 ExactSearch::ExactSearch(ClusterState& state, const GangView& view, Account* account,

@@ -3,6 +3,7 @@
 
 // A gang tree together with what of it stands in a state.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -12,6 +13,9 @@
 #include "tessera/state/cluster_state.h"
 
 namespace tessera {
+
+// A number that is never negative as an index.
+inline size_t At(int i) { return static_cast<size_t>(i); }
 
 class GangView {
  public:

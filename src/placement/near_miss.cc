@@ -21,8 +21,6 @@ constexpr size_t kNodesTried = 16;
 // Counting pods of several kinds on one node is a search; this is ample for one node.
 constexpr int64_t kBudget = 1000000;
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 int Missing(const GangView& view, int leaf) {
   return std::max(view.set(leaf).min_count - view.Standing(leaf), 0);
 }

@@ -8,8 +8,6 @@
 namespace tessera {
 namespace {
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 template <typename T>
 void Append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));

@@ -2,10 +2,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "tessera/cluster/certificate.h"
 #include "tessera/placement/diagnosis.h"
 #include "tessera/placement/near_miss.h"
-#include "tessera/resources/quantity.h"
-#include "tessera/resources/units.h"
 
 namespace tessera {
 namespace {
@@ -14,18 +13,6 @@ namespace {
 // which pods are in the way, in the same measure.
 constexpr int64_t kNodesLookedAt = 100000;
 constexpr int64_t kCostOfFreeing = 1000;
-
-// An amount with its unit, for sentences.
-std::string Amount(const Snapshot& snapshot, int r, int64_t amount) {
-  if (r == kCpu) return FormatQuantity(amount, kMillisPerCore, Rounding::kUp) + " cores";
-  if (r == kMemory || r == kGpuMemory) {
-    return FormatBytes(amount) + (r == kMemory ? " of memory" : " of GPU memory");
-  }
-  const std::string_view model = snapshot.resources().gpu_model(r);
-  if (r != kGpu && model.empty()) return absl::StrCat(amount, " ", snapshot.resources().name(r));
-  const std::string unit = model.empty() ? " GPU" : " GPU of " + std::string(model);
-  return FormatQuantity(amount, kGpuUnitsPerDevice, Rounding::kUp) + unit;
-}
 
 // What of a workload is missing.
 struct Missing {
@@ -124,7 +111,9 @@ class Findings {
 
 std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal) {
   const BoundWords words = WordsOf(refusal.by);
-  const auto amount = [&](int64_t value) { return Amount(snapshot, refusal.resource, value); };
+  const auto amount = [&](int64_t value) {
+    return AmountOf(snapshot.resources().name(refusal.resource), value);
+  };
   return absl::StrCat(NameOf(snapshot, refusal, true), " ", std::string(words.held),
                       amount(refusal.held), "; ", amount(refusal.asked), " more would exceed its ",
                       std::string(words.bound), " of ", amount(refusal.bound));

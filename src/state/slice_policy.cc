@@ -16,13 +16,7 @@ int64_t Weight(int64_t stated) { return std::clamp<int64_t>(stated, 0, kMaxDeman
 // Pods of a set that ask for a place or hold one.
 int64_t Asking(const Snapshot& snapshot, const PodSetInfo& set) {
   int64_t pods = 0;
-  for (int i = 0; i < set.count; ++i) {
-    const PodPhase phase = snapshot.pod_phase(set.pod(i));
-    pods +=
-        phase != PodPhase::kSucceeded && phase != PodPhase::kFailed && phase != PodPhase::kReleasing
-            ? 1
-            : 0;
-  }
+  for (int i = 0; i < set.count; ++i) pods += IsOver(snapshot.pod_phase(set.pod(i))) ? 0 : 1;
   return pods;
 }
 

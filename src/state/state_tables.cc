@@ -148,10 +148,7 @@ void StateTables::CountEnded() {
     for (int p = 0; p < set.count; ++p) {
       const PodPhase phase = snapshot_.pod_phase(set.pod(p));
       succeeded += phase == PodPhase::kSucceeded ? 1 : 0;
-      ended += phase == PodPhase::kSucceeded || phase == PodPhase::kFailed ||
-                       phase == PodPhase::kReleasing
-                   ? 1
-                   : 0;
+      ended += IsOver(phase) ? 1 : 0;
     }
     succeeded_.push_back(succeeded);
     ended_.push_back(ended);

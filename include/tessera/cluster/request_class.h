@@ -3,7 +3,6 @@
 
 // Pods that ask for the same thing, resolved once for the whole snapshot.
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,10 +24,13 @@ struct ModelFit {
   // earlier one has a place; within a tier the cheapest place decides.
   std::vector<uint32_t> tiers = {};
 
-  bool Accepts(int slice_profile) const {
-    return std::ranges::any_of(
-        tiers, [slice_profile](uint32_t tier) { return ((tier >> slice_profile) & 1) != 0; });
+  // Bit p = some tier accepts profile p.
+  uint32_t accepted() const {
+    uint32_t profiles = 0;
+    for (uint32_t tier : tiers) profiles |= tier;
+    return profiles;
   }
+  bool Accepts(int slice_profile) const { return ((accepted() >> slice_profile) & 1) != 0; }
 
   friend bool operator==(const ModelFit&, const ModelFit&) = default;
 };

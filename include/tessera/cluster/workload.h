@@ -29,6 +29,12 @@ enum class Isolation {
 // in no usage and no minimum; a nominated pod reserves its place.
 enum class PodPhase { kPending, kNominated, kRunning, kReleasing, kSucceeded, kFailed };
 
+// Whether a pod is never placed in its snapshot: it has ended, or it is merely leaving.
+inline bool IsOver(PodPhase phase) {
+  return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed ||
+         phase == PodPhase::kReleasing;
+}
+
 // A part of one GPU held by a pod, in 1/7000 of the device.
 struct GpuShare {
   int gpu = 0;

@@ -6,7 +6,6 @@
 //   const RoomStepResult result = RunRoomStep(snapshot, RoomStep::kReclaim, KaiCompatible(),
 //                                             KaiRoomRules(), KaiVictimOrder());
 
-#include <memory>
 #include <vector>
 
 #include "tessera/preemption/make_room.h"
@@ -32,18 +31,11 @@ RoomStepResult RunRoomStep(const Snapshot& snapshot, RoomStep step, const CycleR
 template <typename Policy, VictimOrder Order = VictimWeights>
 RoomStepResult RunRoomStep(const Snapshot& snapshot, RoomStep step, const Policy& policy,
                            const RoomRules& rules = {}, const Order& order = Order()) {
-  return RunRoomStep(
-      snapshot, step, policy.rules, rules,
-      [&order](const Victim& victim) { return order.Cost(victim); },
-      [&policy](const Division& division, Claims& claims) {
-        policy.division.Divide(division, claims);
-      },
-      [&policy](const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
-                const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
-        return std::make_unique<ServiceOrder<typename Policy::Order>>(tree, shares, ledger, context,
-                                                                      policy.order);
-      },
-      [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); });
+  const auto cost = [&order](const Victim& victim) { return order.Cost(victim); };
+  return WithFunctionsOf(
+      policy, [&](DivideFunction divide, MakeQueueServer serve, JobComparison before) {
+        return RunRoomStep(snapshot, step, policy.rules, rules, cost, divide, serve, before);
+      });
 }
 
 // With `KaiCompatible()`: the rules, and the order in which KAI-Scheduler picks victims as far

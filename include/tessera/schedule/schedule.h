@@ -78,6 +78,19 @@ using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
 
 using JobComparison = absl::FunctionRef<bool(const Job&, const Job&)>;
 
+// Calls `call` with the choices of `policy` as functions, which live as long as the call.
+template <typename Policy, typename Call>
+auto WithFunctionsOf(const Policy& policy, const Call& call) {
+  return call([&policy](const Division& division,
+                        Claims& claims) { policy.division.Divide(division, claims); },
+              [&policy](const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
+                        const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
+                return std::make_unique<ServiceOrder<typename Policy::Order>>(
+                    tree, shares, ledger, context, policy.order);
+              },
+              [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); });
+}
+
 // The cycle with its policy as functions; hosts call the template below.
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
                      MakeQueueServer serve, JobComparison before, PodFinder find);
@@ -95,17 +108,10 @@ CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFu
 // were listed. O((pods placed + jobs) * log + classes that wait * nodes).
 template <typename Policy>
 CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder find = FindPacked) {
-  return RunCycle(
-      snapshot, policy.rules,
-      [&policy](const Division& division, Claims& claims) {
-        policy.division.Divide(division, claims);
-      },
-      [&policy](const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
-                const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
-        return std::make_unique<ServiceOrder<typename Policy::Order>>(tree, shares, ledger, context,
-                                                                      policy.order);
-      },
-      [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); }, find);
+  return WithFunctionsOf(policy,
+                         [&](DivideFunction divide, MakeQueueServer serve, JobComparison before) {
+                           return RunCycle(snapshot, policy.rules, divide, serve, before, find);
+                         });
 }
 
 inline CycleResult Schedule(const Snapshot& snapshot) { return Schedule(snapshot, Strict()); }
