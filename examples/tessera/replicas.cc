@@ -26,7 +26,7 @@ std::string Measured(double value) {
 void PrintForecast(const ServiceSpec& spec, const ServiceLoad& load) {
   static constexpr std::array<const char*, 3> kPredictors = {"constant", "trend", "seasonal"};
   std::printf("%s: forecast of the next %lld s (%s, from %zu intervals)\n", spec.name.c_str(),
-              static_cast<long long>(spec.interval),
+              static_cast<long long>(spec.interval * spec.predictor.ahead),
               kPredictors[static_cast<size_t>(spec.predictor.kind)], spec.history.size());
   std::printf("  %s requests/s of %s input and %s output tokens, %s %% of the input cached\n",
               Measured(load.request_rate).c_str(), Measured(load.input_tokens).c_str(),

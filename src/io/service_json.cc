@@ -202,6 +202,7 @@ absl::Status Read(const Place& at, PredictorSpec& out) {
   static constexpr Field<PredictorSpec> kFields[] = {
       {"kind", [](const Place& p, PredictorSpec& s) { return ReadEnum(p, kPredictors, s.kind); },
        kRequired},
+      {"ahead", Into<&PredictorSpec::ahead>},
       {"level_noise",
        [](const Place& p, PredictorSpec& s) { return Read(p, s.trend.level_noise); }},
       {"trend_noise",

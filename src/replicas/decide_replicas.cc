@@ -1,9 +1,11 @@
 #include "tessera/replicas/decide_replicas.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tessera/base/status.h"
 #include "tessera/replicas/required_replicas.h"
 
@@ -14,28 +16,30 @@ constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 bool IsMeasured(double value) { return std::isfinite(value) && value >= 0; }
 
-// The next value of one measure of the load.
+// The most of one measure of the load in the intervals to come.
 template <typename Predictor>
-double ForecastOf(Predictor predictor, const std::vector<ServiceLoad>& history,
-                  double ServiceLoad::*measure) {
+double ForecastOf(Predictor predictor, const ServiceSpec& spec, double ServiceLoad::*measure) {
   bool measured = false;
-  for (const ServiceLoad& load : history) {
+  for (const ServiceLoad& load : spec.history) {
     // Without requests there are no lengths to learn from.
     const bool has_lengths = !(load.request_rate == 0) || measure == &ServiceLoad::request_rate;
     predictor.Observe(has_lengths ? load.*measure : kNotMeasured);
     measured = measured || (has_lengths && IsMeasured(load.*measure));
   }
-  return measured ? predictor.Forecast(1) : kNotMeasured;
+  if (!measured) return kNotMeasured;
+  double most = 0;
+  for (int64_t i = 1; i <= spec.predictor.ahead; ++i) most = std::max(most, predictor.Forecast(i));
+  return most;
 }
 
 template <typename Predictor>
-ServiceLoad ForecastLoad(const Predictor& predictor, const std::vector<ServiceLoad>& history) {
+ServiceLoad ForecastLoad(const Predictor& predictor, const ServiceSpec& spec) {
   ServiceLoad load;
   for (const auto measure :
        {&ServiceLoad::request_rate, &ServiceLoad::input_tokens, &ServiceLoad::output_tokens}) {
-    load.*measure = ForecastOf(predictor, history, measure);
+    load.*measure = ForecastOf(predictor, spec, measure);
   }
-  for (const ServiceLoad& past : history) {
+  for (const ServiceLoad& past : spec.history) {
     const double rate = past.prefix_hit_rate;
     if (IsMeasured(rate) && rate <= 1) load.prefix_hit_rate = rate;
   }
@@ -43,21 +47,25 @@ ServiceLoad ForecastLoad(const Predictor& predictor, const std::vector<ServiceLo
 }
 
 absl::StatusOr<ServiceLoad> Forecast(const ServiceSpec& spec) {
+  const int64_t ahead = spec.predictor.ahead;
+  if (ahead < 1 || ahead > kMaxAhead) {
+    return InvalidAt("predictor.ahead", absl::StrCat(ahead, " is not in 1..", kMaxAhead));
+  }
   switch (spec.predictor.kind) {
     case PredictorKind::kTrend: {
       TESSERA_ASSIGN_OR_RETURN(const TrendPredictor predictor,
                                TrendPredictor::Create(spec.predictor.trend, "predictor"));
-      return ForecastLoad(predictor, spec.history);
+      return ForecastLoad(predictor, spec);
     }
     case PredictorKind::kSeasonal: {
       TESSERA_ASSIGN_OR_RETURN(const SeasonalPredictor predictor,
                                SeasonalPredictor::Create(spec.predictor.seasonal, "predictor"));
-      return ForecastLoad(predictor, spec.history);
+      return ForecastLoad(predictor, spec);
     }
     case PredictorKind::kConstant:
       break;
   }
-  return ForecastLoad(ConstantPredictor(), spec.history);
+  return ForecastLoad(ConstantPredictor(), spec);
 }
 
 // Decides with a model of the engines; `itl` is that of an engine that runs so many

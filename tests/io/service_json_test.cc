@@ -28,7 +28,7 @@ constexpr char kFull[] = R"({
                                "tokens_per_second_per_gpu": 250}]}}},
   "rules": {"max_gpus": 28, "min_gpus": 4, "max_step": 2, "down_delay": 60,
             "pending_timeout": 120, "utilization": 0.9},
-  "predictor": {"kind": "trend", "level_noise": 2},
+  "predictor": {"kind": "trend", "ahead": 5, "level_noise": 2},
   "history": {"interval": 60, "requests": [600, null, 900], "input_tokens": [1, 2, 3],
               "output_tokens": 300, "prefix_hit_rate": 0.25},
   "status": {"now": 7, "expected": {"prefill": 2, "decode": 6}, "ready": {"prefill": 1, "decode": 6},
@@ -67,6 +67,7 @@ TEST(ServiceJsonTest, ReadsEveryField) {
   EXPECT_EQ(spec->limits.max_kv_tokens, 315000);
   EXPECT_EQ(spec->limits.max_sequences, 64);
   EXPECT_EQ(spec->predictor.kind, PredictorKind::kTrend);
+  EXPECT_EQ(spec->predictor.ahead, 5);
   EXPECT_EQ(spec->predictor.trend.level_noise, 2);
   EXPECT_EQ(spec->interval, 60);
   ASSERT_EQ(spec->history.size(), 3u);

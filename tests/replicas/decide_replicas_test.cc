@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "tests/support/random_cases.h"
 #include "tests/support/status_matchers.h"
@@ -121,6 +122,37 @@ TEST(DecideReplicasTest, EachPredictor) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("predictor.season")));
 }
 
+// An engine takes time to start: what counts is the load by then.
+TEST(DecideReplicasTest, PlansForTheMostOfTheIntervalsAhead) {
+  ServiceSpec spec = Example();
+  spec.history = {{10, 3000, 300, 0}, {20, 3000, 300, 0}, {30, 3000, 300, 0}};
+  spec.predictor.kind = PredictorKind::kTrend;
+  const double next = Decide(spec).forecast.request_rate;
+  spec.predictor.ahead = 2;
+  const double after = Decide(spec).forecast.request_rate;
+  EXPECT_NEAR(after - next, 9.80314, 1e-5) << "the trend; the level is 29.90487";
+  spec.predictor.ahead = 4;
+  EXPECT_NEAR(Decide(spec).forecast.request_rate, next + 3 * (after - next), 1e-9);
+  std::ranges::reverse(spec.history);
+  EXPECT_NEAR(Decide(spec).forecast.request_rate, 0.292, 1e-3) << "it falls: the next is the most";
+
+  // The third interval of each season is high, and comes in two intervals.
+  spec.history.clear();
+  for (const double rate : {10.0, 10.0, 40.0, 10.0, 10.0, 40.0, 10.0}) {
+    spec.history.push_back({rate, 3000, 300, 0});
+  }
+  spec.predictor.kind = PredictorKind::kSeasonal;
+  spec.predictor.seasonal = {3, 0, 0, 0};
+  spec.predictor.ahead = 1;
+  EXPECT_DOUBLE_EQ(Decide(spec).forecast.request_rate, 10);
+  spec.predictor.ahead = 2;
+  EXPECT_DOUBLE_EQ(Decide(spec).forecast.request_rate, 40);
+  spec.predictor.ahead = kMaxAhead;
+  EXPECT_DOUBLE_EQ(Decide(spec).forecast.request_rate, 40);
+  spec.predictor.kind = PredictorKind::kConstant;
+  EXPECT_DOUBLE_EQ(Decide(spec).forecast.request_rate, 10);
+}
+
 TEST(DecideReplicasTest, ErrorsNameTheField) {
   ServiceSpec spec = Example();
   spec.rules.max_step = 0;
@@ -130,6 +162,13 @@ TEST(DecideReplicasTest, ErrorsNameTheField) {
   spec.sla.ttft = 0;
   EXPECT_THAT(DecideReplicas(spec),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sla.ttft")));
+  spec = Example();
+  for (const int64_t ahead : {int64_t{0}, kMaxAhead + 1}) {
+    spec.predictor.ahead = ahead;
+    EXPECT_THAT(DecideReplicas(spec),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         "predictor.ahead: " + std::to_string(ahead) + " is not in 1..10000"));
+  }
   spec = Example();
   spec.prefill.iteration.reset();
   spec.decode.iteration.reset();
@@ -194,6 +233,7 @@ TEST(DecideReplicasPropertiesTest, MoreLoadOrATighterSlaNeverNeedsFewer) {
     const ServiceSpec spec = random.Draw();
     ServiceSpec harder = spec;
     harder.history[0].request_rate *= random.Between(1, 3);
+    harder.predictor.ahead += random.Below(4);
     ASSERT_NO_FATAL_FAILURE(ExpectNotFewer(spec, harder));
     // The reactions, too, hear the SLA.
     harder = spec;

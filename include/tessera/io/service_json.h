@@ -11,7 +11,7 @@
 //        {"context_tokens": 3150, "kv_usage": 0.5, "itl": 0.05,
 //         "tokens_per_second_per_gpu": 250}]}}},
 //    "rules": {"max_gpus": 28},
-//    "predictor": {"kind": "trend"},
+//    "predictor": {"kind": "trend", "ahead": 3},
 //    "history": {"interval": 60, "requests": [880, 900], "input_tokens": 3000,
 //                "output_tokens": 300},
 //    "status": {"now": 0, "expected": {"prefill": 2, "decode": 6}}}

@@ -19,9 +19,16 @@ namespace tessera {
 
 enum class PredictorKind { kConstant, kTrend, kSeasonal };
 
-// How the next interval is forecast; only the options of the kind mean something.
+// Most intervals that a plan looks ahead.
+inline constexpr int64_t kMaxAhead = 10000;
+
+// How the load to come is forecast; only the options of the kind mean something.
 struct PredictorSpec {
   PredictorKind kind = PredictorKind::kConstant;
+  // The plan is for the most that is forecast of so many intervals to come. An engine that
+  // is asked for now serves once it has started: look ahead to the end of the interval in
+  // which it does.
+  int64_t ahead = 1;
   TrendOptions trend;
   SeasonalOptions seasonal;
 
@@ -63,7 +70,9 @@ struct ServiceSpec {
 
 // What was decided for a service, and by which numbers.
 struct ServiceDecision {
-  ServiceLoad forecast;  // of the next interval; what was never measured is NaN
+  // The most of each measure in the intervals to come, `ahead` of them; what was never
+  // measured is NaN.
+  ServiceLoad forecast;
   RequiredReplicas required;
   RoleReactions reactions;
   ReplicaPlan plan;
@@ -77,7 +86,8 @@ struct ServiceDecision {
 // `required` and `reactions` of `spec.status` mean nothing: they are what is found out.
 //
 // kInvalidArgument, with a path as in a service file (`engines.decode.profile.samples[2]`,
-// `predictor.season`): what one of these steps rejects. O(history + samples * log samples).
+// `predictor.season`): what one of these steps rejects, or `predictor.ahead` is not in
+// 1..kMaxAhead. O(history + ahead + samples * log samples).
 absl::StatusOr<ServiceDecision> DecideReplicas(const ServiceSpec& spec,
                                                const ReplicaMemory& memory = {});
 
