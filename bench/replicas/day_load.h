@@ -90,43 +90,45 @@ class DayLoads {
   uint64_t state_;
 };
 
-// Means of the steps of a day.
-inline std::vector<ServiceLoad> StepMeans(const std::vector<ServiceLoad>& ticks) {
-  constexpr size_t kTicks = kStepSeconds / kTickSeconds;
-  std::vector<ServiceLoad> steps;
-  for (size_t i = 0; i + kTicks <= ticks.size(); i += kTicks) {
-    ServiceLoad sum = {0, 0, 0, 0};
-    for (size_t j = i; j < i + kTicks; ++j) {
-      sum.request_rate += ticks[j].request_rate;
-      sum.input_tokens += ticks[j].request_rate * ticks[j].input_tokens;
-      sum.output_tokens += ticks[j].request_rate * ticks[j].output_tokens;
-    }
-    steps.push_back({sum.request_rate / kTicks, sum.input_tokens / sum.request_rate,
-                     sum.output_tokens / sum.request_rate, 0});
-  }
-  return steps;
-}
-
 // A service with the engines of Dynamo's worked example (2 GPUs read 20,000 tokens/s; 4 GPUs
-// write to 100 sequences at 10 ms and 0.8 ms for each), a week of history, and a day.
+// write to 100 sequences at 10 ms and 0.8 ms for each), the days before, and a day.
 struct ServiceDay {
-  ServiceSpec spec;
-  std::vector<ServiceLoad> loads;
+  static constexpr int64_t kStartup = 120;
+  static constexpr int kDaysBefore = 3;
+
+  ServiceSpec spec;                        // without a forecast
+  std::vector<ServiceLoad> before, loads;  // by ticks
 
   explicit ServiceDay(uint64_t seed) {
     DayLoads days(seed);
-    for (int day = 0; day < 7; ++day) {
-      for (const ServiceLoad& step : StepMeans(days.NextDay())) spec.history.push_back(step);
+    for (int day = 0; day < kDaysBefore; ++day) {
+      const std::vector<ServiceLoad> ticks = days.NextDay();
+      before.insert(before.end(), ticks.begin(), ticks.end());
     }
     loads = days.NextDay();
     spec.name = "chat";
     spec.sla = {0.5, 0.05};
     spec.rules.gpus = {2, 4};
+    spec.rules.down_delay = 180;
     spec.prefill.iteration = IterationCost{0, 5e-5, 0, 0};
     spec.decode.iteration = IterationCost{0.010, 0, 0, 0.08 / 315000};
     spec.limits = {8192, 256, 315000};
     spec.interval = kStepSeconds;
     spec.status.expected = spec.status.ready = {6, 12};
+  }
+
+  // The same, forecast every tick up to one tick after the start of an engine, and planned to
+  // `utilization` of the engines' time. The gains of the seasonal forecast were chosen on
+  // seeds 101 to 105.
+  ServiceSpec Plan(PredictorKind kind, double utilization) const {
+    ServiceSpec plan = spec;
+    plan.utilization = utilization;
+    plan.interval = kTickSeconds;
+    plan.history = before;
+    plan.predictor.kind = kind;
+    plan.predictor.ahead = kStartup / kTickSeconds + 1;
+    plan.predictor.seasonal = {kDaySeconds / kTickSeconds, 0.4, 0.01, 0.2};
+    return plan;
   }
 };
 

@@ -1,11 +1,9 @@
 #include "tessera/replicas/decide_replicas.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "src/replicas/load_forecaster.h"
 #include "tessera/base/status.h"
 #include "tessera/replicas/required_replicas.h"
 
@@ -13,60 +11,6 @@ namespace tessera {
 namespace {
 
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
-
-bool IsMeasured(double value) { return std::isfinite(value) && value >= 0; }
-
-// The most of one measure of the load in the intervals to come.
-template <typename Predictor>
-double ForecastOf(Predictor predictor, const ServiceSpec& spec, double ServiceLoad::*measure) {
-  bool measured = false;
-  for (const ServiceLoad& load : spec.history) {
-    // Without requests there are no lengths to learn from.
-    const bool has_lengths = !(load.request_rate == 0) || measure == &ServiceLoad::request_rate;
-    predictor.Observe(has_lengths ? load.*measure : kNotMeasured);
-    measured = measured || (has_lengths && IsMeasured(load.*measure));
-  }
-  if (!measured) return kNotMeasured;
-  double most = 0;
-  for (int64_t i = 1; i <= spec.predictor.ahead; ++i) most = std::max(most, predictor.Forecast(i));
-  return most;
-}
-
-template <typename Predictor>
-ServiceLoad ForecastLoad(const Predictor& predictor, const ServiceSpec& spec) {
-  ServiceLoad load;
-  for (const auto measure :
-       {&ServiceLoad::request_rate, &ServiceLoad::input_tokens, &ServiceLoad::output_tokens}) {
-    load.*measure = ForecastOf(predictor, spec, measure);
-  }
-  for (const ServiceLoad& past : spec.history) {
-    const double rate = past.prefix_hit_rate;
-    if (IsMeasured(rate) && rate <= 1) load.prefix_hit_rate = rate;
-  }
-  return load;
-}
-
-absl::StatusOr<ServiceLoad> Forecast(const ServiceSpec& spec) {
-  const int64_t ahead = spec.predictor.ahead;
-  if (ahead < 1 || ahead > kMaxAhead) {
-    return InvalidAt("predictor.ahead", absl::StrCat(ahead, " is not in 1..", kMaxAhead));
-  }
-  switch (spec.predictor.kind) {
-    case PredictorKind::kTrend: {
-      TESSERA_ASSIGN_OR_RETURN(const TrendPredictor predictor,
-                               TrendPredictor::Create(spec.predictor.trend, "predictor"));
-      return ForecastLoad(predictor, spec);
-    }
-    case PredictorKind::kSeasonal: {
-      TESSERA_ASSIGN_OR_RETURN(const SeasonalPredictor predictor,
-                               SeasonalPredictor::Create(spec.predictor.seasonal, "predictor"));
-      return ForecastLoad(predictor, spec);
-    }
-    case PredictorKind::kConstant:
-      break;
-  }
-  return ForecastLoad(ConstantPredictor(), spec);
-}
 
 // Decides with a model of the engines; `itl` is that of an engine that runs so many
 // requests with so many tokens.
@@ -76,9 +20,9 @@ class Decider {
   Decider(const ServiceSpec& spec, const Model& model, DecodeTime itl)
       : spec_(spec), model_(model), itl_(itl) {}
 
-  absl::StatusOr<ServiceDecision> Decide(const ReplicaMemory& memory) {
+  absl::StatusOr<ServiceDecision> Decide(const ServiceLoad& forecast, const ReplicaMemory& memory) {
     ServiceDecision decision;
-    TESSERA_ASSIGN_OR_RETURN(decision.forecast, Forecast(spec_));
+    decision.forecast = forecast;
     const RequirementRules rules{spec_.rules.mode, spec_.rules.minimum, spec_.utilization};
     TESSERA_ASSIGN_OR_RETURN(decision.required,
                              RequireReplicas(model_, decision.forecast, spec_.sla, rules));
@@ -115,6 +59,7 @@ class Decider {
 };
 
 absl::StatusOr<ServiceDecision> DecideByIterations(const ServiceSpec& spec,
+                                                   const ServiceLoad& forecast,
                                                    const ReplicaMemory& memory) {
   const bool is_aggregated = spec.rules.mode == ServiceMode::kAggregated;
   const LinearEngines engines(is_aggregated ? spec.decode.iteration : spec.prefill.iteration,
@@ -122,10 +67,11 @@ absl::StatusOr<ServiceDecision> DecideByIterations(const ServiceSpec& spec,
   const auto itl = [&spec](double requests, double kv_tokens) {
     return spec.decode.iteration->Seconds(0, requests, kv_tokens);
   };
-  return Decider(spec, engines, itl).Decide(memory);
+  return Decider(spec, engines, itl).Decide(forecast, memory);
 }
 
 absl::StatusOr<ServiceDecision> DecideByProfiles(const ServiceSpec& spec,
+                                                 const ServiceLoad& forecast,
                                                  const ReplicaMemory& memory) {
   TESSERA_ASSIGN_OR_RETURN(PrefillProfile prefill,
                            PrefillProfile::Create(spec.prefill.samples, "engines.prefill.profile"));
@@ -139,14 +85,23 @@ absl::StatusOr<ServiceDecision> DecideByProfiles(const ServiceSpec& spec,
     return decode.At(kv_tokens / decode.max_kv_tokens(), context).itl;
   };
   const ProfiledEngines engines(std::move(prefill), decode, spec.rules.gpus);
-  return Decider(spec, engines, itl).Decide(memory);
+  return Decider(spec, engines, itl).Decide(forecast, memory);
 }
 
 }  // namespace
 
+absl::StatusOr<ServiceDecision> DecideForForecast(const ServiceSpec& spec,
+                                                  const ServiceLoad& forecast,
+                                                  const ReplicaMemory& memory) {
+  return spec.decode.iteration ? DecideByIterations(spec, forecast, memory)
+                               : DecideByProfiles(spec, forecast, memory);
+}
+
 absl::StatusOr<ServiceDecision> DecideReplicas(const ServiceSpec& spec,
                                                const ReplicaMemory& memory) {
-  return spec.decode.iteration ? DecideByIterations(spec, memory) : DecideByProfiles(spec, memory);
+  TESSERA_ASSIGN_OR_RETURN(LoadForecaster forecaster, LoadForecaster::Create(spec.predictor));
+  for (const ServiceLoad& load : spec.history) forecaster.Observe(load);
+  return DecideForForecast(spec, forecaster.Forecast(), memory);
 }
 
 }  // namespace tessera

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/replicas/fluid_service.h"
 #include "src/replicas/interpolation.h"
+#include "src/replicas/load_forecaster.h"
 #include "tessera/base/status.h"
 
 namespace tessera {
@@ -185,6 +187,28 @@ ReplicaCounts FewestFor(const FluidService& service, const ServiceSpec& spec,
   return counts;
 }
 
+// Engines that hold GPUs so that `ready[tick]` serve: from `startup` before they do. One that
+// is needed again by the time it would have started anew stays. That is, in each tick, the
+// most that serve in it or in the ticks that a start takes.
+std::vector<ReplicaCounts> StartedInTime(const std::vector<ReplicaCounts>& ready,
+                                         const ReplayOptions& options) {
+  const int64_t ticks = options.startup / options.tick + (options.startup % options.tick != 0);
+  std::vector<ReplicaCounts> expected(ready.size());
+  for (EngineRole role : kEngineRoles) {
+    // Ticks within reach that need more engines than any before them; the latest, which
+    // needs the most, is in front.
+    std::deque<size_t> higher;
+    for (size_t i = ready.size(); i-- > 0;) {
+      const int64_t count = OfRole(ready[i], role);
+      while (!higher.empty() && OfRole(ready[higher.back()], role) <= count) higher.pop_back();
+      higher.push_back(i);
+      while (static_cast<int64_t>(higher.front() - i) > ticks) higher.pop_front();
+      OfRole(expected[i], role) = OfRole(ready[higher.front()], role);
+    }
+  }
+  return expected;
+}
+
 }  // namespace
 
 absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& service_spec,
@@ -192,7 +216,11 @@ absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& service_spec,
                                            const ReplayOptions& options) {
   TESSERA_RETURN_IF_ERROR(CheckReplay(service_spec, loads, options));
   TESSERA_ASSIGN_OR_RETURN(const FluidService service, FluidService::Create(service_spec));
+  TESSERA_ASSIGN_OR_RETURN(LoadForecaster forecaster,
+                           LoadForecaster::Create(service_spec.predictor));
+  for (const ServiceLoad& load : service_spec.history) forecaster.Observe(load);
   ServiceSpec spec = service_spec;
+  spec.history.clear();
   spec.queued_tokens.clear();
   spec.decoding.clear();
   const double seconds = static_cast<double>(options.tick);
@@ -209,7 +237,8 @@ absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& service_spec,
     spec.status.now = now;
     spec.status.expected = {prefill.expected(), decode.expected()};
     spec.status.ready = {prefill.ready(), decode.ready()};
-    TESSERA_ASSIGN_OR_RETURN(const ServiceDecision decision, DecideReplicas(spec, memory));
+    TESSERA_ASSIGN_OR_RETURN(const ServiceDecision decision,
+                             DecideForForecast(spec, forecaster.Forecast(), memory));
     memory = decision.plan.memory;
     prefill.Set(decision.plan.granted.prefill, now + options.startup);
     decode.Set(decision.plan.granted.decode, now + options.startup);
@@ -228,7 +257,7 @@ absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& service_spec,
     // 3. Learn.
     if (options.reacts) Report(latency, load, ready, backlog, spec);
     interval.Add(load);
-    if ((now + options.tick) % spec.interval == 0) spec.history.push_back(interval.Take());
+    if ((now + options.tick) % spec.interval == 0) forecaster.Observe(interval.Take());
   }
   return result;
 }
@@ -240,20 +269,22 @@ absl::StatusOr<ReplayResult> ClairvoyantReplay(const ServiceSpec& spec,
   TESSERA_ASSIGN_OR_RETURN(const FluidService service, FluidService::Create(spec));
   const double seconds = static_cast<double>(options.tick);
   const size_t per_interval = static_cast<size_t>(spec.interval / options.tick);
+  std::vector<ReplicaCounts> ready;
+  for (size_t i = 0; i < loads.size(); i += per_interval) {
+    const auto interval = loads.subspan(i, std::min(per_interval, loads.size() - i));
+    ready.insert(ready.end(), interval.size(), FewestFor(service, spec, interval, seconds));
+  }
+  const std::vector<ReplicaCounts> expected = StartedInTime(ready, options);
   ReplayResult result;
-  ReplicaCounts counts;
   Backlog backlog;
   for (size_t i = 0; i < loads.size(); ++i) {
-    if (i % per_interval == 0) {
-      counts = FewestFor(service, spec, loads.subspan(i, std::min(per_interval, loads.size() - i)),
-                         seconds);
-    }
-    const TickLatency latency = service.Serve(loads[i], counts, seconds, backlog);
+    const TickLatency latency = service.Serve(loads[i], ready[i], seconds, backlog);
     ReplayTick tick;
     tick.start = static_cast<int64_t>(i) * options.tick;
     tick.load = loads[i];
     tick.forecast_rate = loads[i].request_rate;
-    tick.expected = tick.ready = counts;
+    tick.expected = expected[i];
+    tick.ready = ready[i];
     Record(spec, seconds, latency, tick, result);
   }
   return result;

@@ -65,15 +65,17 @@ struct ReplayResult {
 //
 // kInvalidArgument: `DecideReplicas` rejects `spec`; its engines are aggregated; a load is not
 // known or above `kMaxLoad`; `tick` is below 1, or `startup` below 0; `spec.interval` is not a
-// multiple. Loads * (one decision) in time.
+// multiple. O(history + loads * (one decision without history)).
 absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& spec,
                                            std::span<const ServiceLoad> loads,
                                            const ReplayOptions& options);
 
-// The same service under a planner that knows each interval when it begins, and whose
-// engines start at once: in each interval the fewest engines that attain the SLA in each of
-// its ticks, if any number does, at least the minimums. Step limits and budgets are ignored.
-// Errors as above.
+// The same service under a planner that knows the load to come: in each interval, which
+// starts with the replay, the fewest engines that attain the SLA in each of its ticks, if any
+// number does, and leave nothing to wait for the next; at least the minimums. Each is started
+// `startup` before it serves, and kept where it would have to start again by the time that it
+// stops; no plan with these engines in these intervals costs less. Step limits and budgets are
+// ignored. Errors as above. O(loads * log `kMaxReplicas`).
 absl::StatusOr<ReplayResult> ClairvoyantReplay(const ServiceSpec& spec,
                                                std::span<const ServiceLoad> loads,
                                                const ReplayOptions& options);
