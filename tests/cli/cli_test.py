@@ -153,6 +153,8 @@ class Replicas(unittest.TestCase):
             self.assertEqual(code, 0)
             attained = float(text.split("replayed: ")[1].split(" %")[0])
             self.assertGreater(attained, 99)
+            taken, known = (float(part.split(", ")[-1]) for part in text.split(" GPU-hours")[:2])
+            self.assertLess(taken, 1.1 * known)
             root = xml.etree.ElementTree.parse(picture).getroot()
             lines = root.findall("{http://www.w3.org/2000/svg}polyline")
             self.assertEqual([line.get("class") for line in lines],

@@ -197,9 +197,10 @@ TEST_F(PlaceableReplicasTest, GangFixture) {
   };
   // Nodes of 4 GPUs. 36 GPUs: nothing; 40: the minimum; 72: elastic prefill comes before
   // decode-1, so four of these and 16 GPUs too few; 88: all.
-  for (const Row& row :
-       {Row{{9, 0}, {0, 0}}, Row{{10, 0}, {2, 1}}, Row{{9, 9}, {6, 1}}, Row{{11, 11}, {6, 2}}}) {
-    SCOPED_TRACE(4 * (row.racks[0] + row.racks[1]));
+  // 40 GPUs in two racks, 36 and 4: prefill must leave decode-0 the eight nodes it needs in one.
+  for (const Row& row : {Row{{9, 0}, {0, 0}}, Row{{10, 0}, {2, 1}}, Row{{9, 1}, {2, 1}},
+                         Row{{9, 9}, {6, 1}}, Row{{11, 11}, {6, 2}}}) {
+    SCOPED_TRACE(testing::PrintToString(row.racks));
     spec_.nodes.clear();
     AddRack("r1", row.racks[0]);
     AddRack("r2", row.racks[1]);
