@@ -21,10 +21,12 @@ bool IsLoad(double value) { return value >= 0 && value <= kMaxLoad; }
 
 absl::Status CheckReplay(const ServiceSpec& spec, std::span<const ServiceLoad> loads,
                          const ReplayOptions& options) {
-  TESSERA_RETURN_IF_ERROR(ValidateSla(spec.sla, "sla"));
-  if (options.tick < 1) return InvalidAt("tick", absl::StrCat(options.tick, " is below 1"));
-  if (options.startup < 0) {
-    return InvalidAt("startup", absl::StrCat(options.startup, " is below 0"));
+  TESSERA_RETURN_IF_ERROR(DecideReplicas(spec).status());
+  if (options.tick < 1 || options.tick > kMaxReplaySeconds) {
+    return InvalidAt("tick", absl::StrCat(options.tick, " is not in 1..", kMaxReplaySeconds));
+  }
+  if (options.startup < 0 || options.startup > kMaxReplaySeconds) {
+    return InvalidAt("startup", absl::StrCat(options.startup, " is not in 0..", kMaxReplaySeconds));
   }
   if (spec.interval < 1 || spec.interval % options.tick != 0) {
     return InvalidAt("interval", absl::StrCat(spec.interval, " is not a multiple of the tick of ",

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tessera/base/status.h"
+#include "tessera/replicas/service_replay.h"
 #include "tests/support/status_matchers.h"
 
 namespace tessera {
@@ -16,6 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using Json = nlohmann::json;
 
 constexpr char kFull[] = R"({
   "apiVersion": "tessera/v1", "kind": "Service", "name": "chat", "mode": "disaggregated",
@@ -207,6 +212,94 @@ TEST(ServiceJsonTest, DamagedFilesAreAnswered) {
     damaged[i] = static_cast<char>(damaged[i] ^ 0x15);
     const auto spec = Parse(damaged);
     if (spec.ok()) (void)DecideReplicas(*spec);
+  }
+}
+
+// The same service, of iterations and with all that can be said of who asks.
+constexpr char kMade[] = R"({
+  "apiVersion": "tessera/v1", "kind": "Service", "name": "chat",
+  "sla": {"ttft": 0.5, "itl": 5e-2},
+  "engines": {
+    "prefill": {"pods": {"request": {"cpu": 4, "gpu": 2}, "gpu_models": ["H100"],
+                         "tolerations": [{"key": "k"}], "max_per_node": 2},
+                "max_batched_tokens": 8192, "iteration": {"per_prefill_token": 5e-5}},
+    "decode": {"gpus": 8, "pods": {"count": 2, "request": {"gpu": 4}, "selector": {"a": "b"},
+                                   "topology": {"required": "rack"}},
+               "max_kv_tokens": 315000,
+               "iteration": {"fixed": 0.01, "per_sequence": 1e-4, "per_kv_token": 2.54e-7}}},
+  "predictor": {"kind": "seasonal", "ahead": 2, "season": 2, "level_gain": 0.5, "trend_gain": 0,
+                "season_gain": 1},
+  "history": {"interval": 60, "requests": [600, 700, 900], "input_tokens": 3000,
+              "output_tokens": 300},
+  "workload": {"queue": "nlp", "priority": 9, "preemptible": true, "tenant": "t",
+    "router": {"name": "router", "request": {"cpu": 2}}, "topology": {"preferred": "block"},
+    "pods": [{"pod_set": "prefill", "index": 0, "node": "n1", "gpus": [0, 1]}]},
+  "status": {"expected": {"prefill": 2, "decode": 6}, "decoding": [{"requests": 3, "kv_tokens": 9}]}
+})";
+
+// The path of a place, as messages write it: `/a/0/b` as `a[0].b`.
+std::string PathOf(const Json::json_pointer& place) {
+  std::string path;
+  for (Json::json_pointer at = place; !at.empty(); at.pop_back()) {
+    const std::string& key = at.back();
+    const bool is_index = std::ranges::all_of(key, [](char c) { return c >= '0' && c <= '9'; });
+    std::string step = is_index ? "[" + key + "]" : key;
+    if (!is_index && !at.parent_pointer().empty()) step.insert(0, ".");
+    path.insert(0, step);
+  }
+  return path;
+}
+
+// What is read can be decided and replayed, or is told; what is not names the member of the
+// file that was changed.
+void TryService(const std::string& json, const std::string& path) {
+  const absl::StatusOr<ServiceSpec> spec = Parse(json);
+  const absl::Status status = spec.ok() ? DecideReplicas(*spec).status() : spec.status();
+  if (spec.ok()) {
+    const std::vector<ServiceLoad> loads(3, {5, 1000, 100, 0});
+    (void)ReplayService(*spec, loads, {.tick = spec->interval});
+    (void)ClairvoyantReplay(*spec, loads, {.tick = spec->interval});
+  }
+  if (status.ok()) return;
+  ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << json;
+  if (spec.ok()) return;
+  const std::string message(ToStd(status.message()));
+  const std::string named = message.substr(0, message.find_first_of(".[:"));
+  ASSERT_EQ(named, path.substr(0, path.find_first_of(".["))) << path << ": " << message;
+}
+
+// Every value in turn is something else, or missing.
+TEST(ServiceJsonTest, EveryValueReplaced) {
+  const Json odd[] = {nullptr,
+                      true,
+                      "",
+                      "x",
+                      0,
+                      -1,
+                      0.5,
+                      1e300,
+                      INT64_MAX,
+                      INT64_MIN,
+                      Json::array(),
+                      Json::object(),
+                      Json::array({Json::object()})};
+  for (const char* text : {kFull, kMade}) {
+    const Json whole = Json::parse(text);
+    ASSERT_THAT(Parse(text), IsOk());
+    const Json leaves = whole.flatten();
+    for (const auto& [place, value] : leaves.items()) {
+      for (Json::json_pointer at(place); !at.empty(); at.pop_back()) {
+        for (const Json& other : odd) {
+          Json changed = whole;
+          changed[at] = other;
+          ASSERT_NO_FATAL_FAILURE(TryService(changed.dump(), PathOf(at)));
+        }
+        Json changed = whole;
+        Json& parent = changed[at.parent_pointer()];
+        if (parent.is_object()) parent.erase(at.back());
+        ASSERT_NO_FATAL_FAILURE(TryService(changed.dump(), PathOf(at)));
+      }
+    }
   }
 }
 

@@ -140,7 +140,7 @@ TEST(ClairvoyantReplayTest, EnginesStartBeforeTheyServe) {
   EXPECT_EQ(held(0), "11121211");
   EXPECT_EQ(held(30), "11222211") << "stays for one tick, which a start would take";
   EXPECT_EQ(held(31), "12222211") << "two ticks";
-  EXPECT_EQ(held(int64_t{1} << 60), "22222211");
+  EXPECT_EQ(held(kMaxReplaySeconds), "22222211");
 }
 
 TEST(ClairvoyantReplayTest, WhatCannotBeKeptIsServedWithoutABacklog) {
@@ -220,8 +220,12 @@ TEST(ServiceReplayTest, MalformedInput) {
   };
   ServiceSpec spec = Example();
   EXPECT_EQ(error(spec, {Load(1)}, {}), "");
-  EXPECT_EQ(error(spec, {Load(1)}, {.tick = 0}), "tick: 0 is below 1");
-  EXPECT_EQ(error(spec, {Load(1)}, {.startup = -1}), "startup: -1 is below 0");
+  EXPECT_EQ(error(spec, {Load(1)}, {.tick = 0}), "tick: 0 is not in 1..1000000000");
+  EXPECT_EQ(error(spec, {Load(1)}, {.startup = -1}), "startup: -1 is not in 0..1000000000");
+  EXPECT_EQ(error(spec, {Load(1)}, {.tick = INT64_MAX}),
+            "tick: 9223372036854775807 is not in 1..1000000000");
+  EXPECT_EQ(error(spec, {Load(1)}, {.startup = INT64_MAX}),
+            "startup: 9223372036854775807 is not in 0..1000000000");
   EXPECT_EQ(error(spec, {Load(1)}, {.tick = 45}),
             "interval: 60 is not a multiple of the tick of 45");
   for (const ServiceLoad& load : {Load(-1), Load(std::nan("")), Load(2e15),
@@ -229,14 +233,17 @@ TEST(ServiceReplayTest, MalformedInput) {
     EXPECT_EQ(error(spec, {Load(1), load}, {}), "loads[1]: is not known in full");
   }
   spec.rules.mode = ServiceMode::kAggregated;
+  spec.status.expected = spec.status.ready = {0, 2};
   EXPECT_EQ(error(spec, {Load(1)}, {}), "mode: only prefill and decode engines can be replayed");
   spec = Example();
   spec.sla.itl = 0;
   EXPECT_THAT(error(spec, {Load(1)}, {}), HasSubstr("sla.itl"));
   spec = Example();
+  spec.rules.minimum.decode = INT64_MIN;
+  EXPECT_THAT(error(spec, {}, {}), HasSubstr("minimum.decode: -9223372036854775808 is not in"));
+  spec = Example();
   spec.rules.max_step = 0;
-  EXPECT_THAT(ReplayService(spec, std::vector{Load(1)}, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_step")));
+  EXPECT_THAT(error(spec, {Load(1)}, {}), HasSubstr("max_step"));
 }
 
 }  // namespace

@@ -17,6 +17,9 @@
 
 namespace tessera {
 
+// Longest tick, and start of an engine.
+inline constexpr int64_t kMaxReplaySeconds = 1000000000;
+
 struct ReplayOptions {
   int64_t tick = 30;      // seconds that one load lasts, after which a decision follows
   int64_t startup = 120;  // seconds until a new engine serves; it holds its GPUs at once
@@ -64,8 +67,8 @@ struct ReplayResult {
 // role report nothing.
 //
 // kInvalidArgument: `DecideReplicas` rejects `spec`; its engines are aggregated; a load is not
-// known or above `kMaxLoad`; `tick` is below 1, or `startup` below 0; `spec.interval` is not a
-// multiple. O(history + loads * (one decision without history)).
+// known or above `kMaxLoad`; `tick` is not in 1..`kMaxReplaySeconds`, or `startup` not in 0..that;
+// `spec.interval` is not a multiple. O(history + loads * (one decision without history)).
 absl::StatusOr<ReplayResult> ReplayService(const ServiceSpec& spec,
                                            std::span<const ServiceLoad> loads,
                                            const ReplayOptions& options);
