@@ -258,6 +258,33 @@ TEST_F(DivideGpuBudgetRandomTest, TheOrderOfServicesMeansNothing) {
   });
 }
 
+// A transaction that ends half-way, since engines do not start or wants change, is followed by
+// another from where things are: never above the budget (dynamo#12428, of many services).
+TEST_F(DivideGpuBudgetRandomTest, WhereverATransactionEndsTheNextKeepsTheBudget) {
+  const int cases = RandomCases(300, 5000);
+  for (int i = 0; i < cases; ++i) {
+    SCOPED_TRACE(i);
+    std::mt19937 engine(static_cast<uint32_t>(i));
+    std::vector<ServiceClaim> claims = Draw(engine);
+    for (ServiceClaim& claim : claims) claim.held = {};
+    const auto budget = static_cast<int64_t>(engine() % 150);
+    for (int round = 0; round < 8; ++round) {
+      for (ServiceClaim& claim : claims) {
+        claim.engines.wanted.decode = claim.engines.least.decode + engine() % 6;
+        claim.priority = static_cast<int>(engine() % 3);
+      }
+      const BudgetDivision division = Divide(claims, budget);
+      ASSERT_LE(division.peak_gpus, budget);
+      const size_t done = engine() % (division.steps.size() + 1);
+      for (size_t k = 0; k < done; ++k) {
+        const BudgetStep& step = division.steps[k];
+        ASSERT_LE(step.gpus_after, budget);
+        OfRole(claims[static_cast<size_t>(step.service)].held, step.role) = step.to;
+      }
+    }
+  }
+}
+
 // A rule of a host that does not add up.
 struct Greedy {
   void Divide(const Division& division, Claims& claims) const {
