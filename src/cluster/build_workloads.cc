@@ -262,6 +262,9 @@ absl::Status SnapshotBuilder::AddPodSet(WorkloadId w, const PodSet& set, const s
   if (set.max_per_node && *set.max_per_node < 1) {
     return InvalidAt(path + ".max_per_node", "is less than 1");
   }
+  if (set.max_per_domain && set.max_per_domain->pods < 1) {
+    return InvalidAt(path + ".max_per_domain.pods", "is less than 1");
+  }
   TESSERA_RETURN_IF_ERROR(CheckRequest(set, path));
   GangNode node;
   node.parent = parent;
@@ -278,6 +281,12 @@ absl::Status SnapshotBuilder::AddPodSet(WorkloadId w, const PodSet& set, const s
   pods.count = set.count;
   pods.min_count = min_count;
   pods.max_per_node = set.max_per_node.value_or(0);
+  if (set.max_per_domain) {
+    TESSERA_ASSIGN_OR_RETURN(pods.domain_level,
+                             ResolveLevel(set.max_per_domain->level, path, "max_per_domain.level"));
+    if (pods.domain_level < 0) return InvalidAt(path + ".max_per_domain.level", "is empty");
+    pods.max_per_domain = set.max_per_domain->pods;
+  }
   const PodSetId id(static_cast<int32_t>(data_->pod_sets.size()));
   data_->gang_nodes.push_back(node);
   data_->pod_sets.push_back(pods);

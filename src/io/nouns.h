@@ -31,6 +31,7 @@ absl::Status Read(const Place& at, Selector& out);
 absl::Status Read(const Place& at, Toleration& out);
 
 absl::Status Read(const Place& at, TopologyConstraint& out);
+absl::Status Read(const Place& at, DomainLimit& out);
 absl::Status Read(const Place& at, PodSet& out);
 absl::Status Read(const Place& at, PodGroup& out);
 absl::Status Read(const Place& at, GpuShare& out);

@@ -52,6 +52,14 @@ absl::Status Read(const Place& at, TopologyConstraint& out) {
   return ReadFields(at, kFields, out);
 }
 
+absl::Status Read(const Place& at, DomainLimit& out) {
+  static constexpr Field<DomainLimit> kFields[] = {
+      {"level", Into<&DomainLimit::level>, kRequired},
+      {"pods", Into<&DomainLimit::pods>},
+  };
+  return ReadFields(at, kFields, out);
+}
+
 absl::Status Read(const Place& at, PodSet& out) {
   static constexpr Field<PodSet> kFields[] = {
       {"name", Into<&PodSet::name>, kRequired},
@@ -62,6 +70,7 @@ absl::Status Read(const Place& at, PodSet& out) {
       {"selector", Into<&PodSet::selector>},
       {"tolerations", Into<&PodSet::tolerations>},
       {"max_per_node", Into<&PodSet::max_per_node>},
+      {"max_per_domain", Into<&PodSet::max_per_domain>},
       {"after", Into<&PodSet::after>},
       {"topology", Into<&PodSet::topology>},
   };

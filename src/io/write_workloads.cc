@@ -24,6 +24,13 @@ void WritePodSet(JsonWriter& json, const PodSet& set) {
   WriteOptional(json, "min_count", set.min_count);
   WriteRequestMembers(json, set);
   WriteOptional(json, "max_per_node", set.max_per_node);
+  if (set.max_per_domain) {
+    json.Key("max_per_domain");
+    json.BeginObject();
+    json.Member("level", set.max_per_domain->level);
+    if (set.max_per_domain->pods != 1) json.Member("pods", set.max_per_domain->pods);
+    json.EndObject();
+  }
   WriteText(json, "after", set.after);
   WriteTopology(json, set.topology);
   json.EndObject();

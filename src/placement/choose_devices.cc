@@ -23,7 +23,7 @@ class Asker {
     return request_.models[static_cast<size_t>(state_.snapshot().node_model(n).value())];
   }
 
-  // Amounts, tenants and the pod set's own bound; devices apart.
+  // Amounts, tenants and the pod set's own bounds; devices apart.
   bool NodeHasRoom(NodeId n) const {
     const std::span<const int64_t> need = state_.tables().need(set_.request_class);
     const std::span<const int64_t> room = state_.room(n);
@@ -34,7 +34,7 @@ class Asker {
         !state_.tenancy().NodeAccepts(n.value(), tenant(), isolation())) {
       return false;
     }
-    return set_.max_per_node == 0 || state_.PodsOn(n, pod_set_) < set_.max_per_node;
+    return !set_.is_spread() || state_.LeftOn(n, pod_set_) > 0;
   }
 
   bool GpuAccepts(NodeId n, int g) const {

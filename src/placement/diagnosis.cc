@@ -24,6 +24,7 @@ enum Cause {
   kCauseSlice,
   kCauseIsolation,
   kCauseMaxPerNode,
+  kCauseMaxPerDomain,
   kCauseResource,
   kNumCauses = kCauseResource + kMaxResources,
 };
@@ -39,6 +40,7 @@ constexpr std::array<std::pair<std::string_view, PendingReason>, kCauseResource>
     {"no free slice", PendingReason::kInsufficientSlices},
     {"isolation", PendingReason::kIsolation},
     {"max_per_node reached", PendingReason::kGang},
+    {"max_per_domain reached", PendingReason::kGang},
 }};
 
 int CauseOf(Eligibility eligibility) {
@@ -68,7 +70,7 @@ class Census {
         set_(state.snapshot().pod_set(pod_set)),
         request_(state.snapshot().request_class(set_.request_class)),
         need_(tables_.need(set_.request_class)),
-        exact_(!tables_.tracks_tenants() && set_.max_per_node == 0) {}
+        exact_(!tables_.tracks_tenants() && !set_.is_spread()) {}
 
   std::array<int64_t, kNumCauses> Count() {
     for (size_t s = 0; s < tables_.signatures().size(); ++s) {
@@ -103,7 +105,12 @@ class Census {
     if (exact_) return kCauseRoom;
     const PodQuery query{pod_set_, {n.value(), n.value() + 1}, 0};
     if (ChooseDevices(state_, query, n, DevicePreference::kPack)) return kCauseRoom;
-    return FullOfItsOwn(n) ? kCauseMaxPerNode : kCauseIsolation;
+    if (!set_.is_spread() || state_.LeftOn(n, pod_set_) > 0) return kCauseIsolation;
+    const int level = set_.domain_level;
+    const bool in_domain =
+        level >= 0 &&
+        state_.LeftIn(state_.snapshot().topology().domain_of(n, level), pod_set_) == 0;
+    return in_domain ? kCauseMaxPerDomain : kCauseMaxPerNode;
   }
 
   bool HasShares(NodeId n, std::span<const int64_t> room) const {
@@ -116,10 +123,6 @@ class Census {
       serving += (at.is_free() ? kGpuUnitsPerDevice : at.partial_share()) >= fit_.share ? 1 : 0;
     }
     return serving >= request_.gpu.devices;
-  }
-
-  bool FullOfItsOwn(NodeId n) const {
-    return set_.max_per_node > 0 && state_.PodsOn(n, pod_set_) >= set_.max_per_node;
   }
 
   const ClusterState& state_;

@@ -59,13 +59,13 @@ std::vector<ExactSearch::Candidate> ExactSearch::CandidatesOf(int g, NodeRange r
   if (!occupied.empty()) {
     const DomainId d = topology.domain_of(NodeId(occupied.begin), level);
     if (!d.valid()) return candidates;
-    const NodeRange nodes = topology.domains(level)[At(d.value())].nodes;
+    const NodeRange nodes = topology.NodesOf(level, d);
     if (occupied.end <= nodes.end) add(d.value(), Intersect(range, nodes));
     return candidates;
   }
   if (range.empty()) return candidates;
   const DomainId around = topology.domain_of(NodeId(range.begin), level);
-  if (around.valid() && IsWithin(range, topology.domains(level)[At(around.value())].nodes)) {
+  if (around.valid() && IsWithin(range, topology.NodesOf(level, around))) {
     add(around.value(), range);
     return candidates;
   }
@@ -75,11 +75,37 @@ std::vector<ExactSearch::Candidate> ExactSearch::CandidatesOf(int g, NodeRange r
   return candidates;
 }
 
+// The domains of `range` for a leaf that has a bound in each, those that are alike
+// side by side.
+std::vector<ExactSearch::Share> ExactSearch::SharesOf(int leaf, NodeRange range) {
+  const int level = view_.set(leaf).domain_level;
+  const int type = classes_->type_of(leaf);
+  const std::span<const TopologyDomain> domains = snapshot_.topology().domains(level);
+  std::vector<Share> shares;
+  for (size_t d = 0; d < domains.size(); ++d) {
+    const NodeRange nodes = Intersect(range, domains[d].nodes);
+    if (nodes.empty()) continue;
+    const int64_t most = classes_->MostIn(type, nodes);
+    if (most == 0) continue;
+    const int left = classes_->LeftIn(type, DomainId(static_cast<int32_t>(d)));
+    shares.push_back({nodes, static_cast<int>(std::min<int64_t>(most, Missing(leaf))),
+                      absl::StrCat(LikenessOf(level, nodes), "/", left)});
+  }
+  std::ranges::stable_sort(shares, {}, &Share::likeness);
+  return shares;
+}
+
 // Equal for domains that can take each other's place in all that is still to be
 // chosen: their nodes are of the same classes, grouped alike on the levels that
-// the gang requires, and nothing is chosen inside or around only one of them.
+// the gang requires, and nothing is chosen inside or around only one of them. Domains
+// of which the gang may yet choose one around are told apart by it.
 std::string ExactSearch::LikenessOf(int level, NodeRange nodes) {
   std::string likeness = ContentOf(level, nodes);
+  for (int outer : levels_) {
+    if (outer >= level) break;
+    const DomainId around = snapshot_.topology().domain_of(NodeId(nodes.begin), outer);
+    absl::StrAppend(&likeness, "^", around.value());
+  }
   const auto touch = [&](NodeRange other, int number) {
     const NodeRange common = Intersect(other, nodes);
     if (common.empty()) return;
@@ -140,9 +166,10 @@ std::string ExactSearch::MakeSignature(int g) {
   } else if (view_.at(g).is_pod_set()) {
     const PodSetInfo& set = view_.set(g);
     // Pods that are leaving a node take from the bound there.
-    alone |= set.max_per_node > 0 && !snapshot_.releasing().empty();
-    absl::StrAppend(&signature, "c", set.request_class.value(), "m", set.max_per_node, "n",
-                    Missing(g), static_cast<int>(missing_[At(g)].size()) < Missing(g) ? "x" : "");
+    alone |= set.is_spread() && !snapshot_.releasing().empty();
+    absl::StrAppend(&signature, "c", set.request_class.value(), "m", set.max_per_node, "d",
+                    set.domain_level, "x", set.max_per_domain, "n", Missing(g),
+                    static_cast<int>(missing_[At(g)].size()) < Missing(g) ? "x" : "");
   } else {
     absl::StrAppend(&signature, "k", view_.at(g).min_children, "(");
     for (int c = view_.first_child(g); c < view_.end_child(g); ++c) {

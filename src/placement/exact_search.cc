@@ -49,7 +49,10 @@ void ExactSearch::CollectAnchors(int g) {
       }
     }
   }
-  if (view_.at(g).is_pod_set()) return;
+  if (view_.at(g).is_pod_set()) {
+    if (view_.set(g).domain_level >= 0) levels_.push_back(view_.set(g).domain_level);
+    return;
+  }
   for (int c = view_.first_child(g); c < view_.end_child(g); ++c) CollectAnchors(c);
 }
 
@@ -178,53 +181,77 @@ bool ExactSearch::PushChildren(std::vector<int> chosen, const Task& task, Agenda
 
 bool ExactSearch::AddWant(const Task& task, Agenda& agenda) {
   const int need = Missing(task.g);
-  const int type = classes_->type_of(task.g);
+  if (view_.set(task.g).max_per_domain == 0) {
+    return AddPart(task.g, task.range, need, 0, [&] { return Expand(agenda); });
+  }
+  return Spread(task.g, SharesOf(task.g, task.range), 0, need, need, agenda);
+}
+
+// Deals the `left` pods of a leaf out to the domains from `shares[at]` on. Of domains
+// that are alike, one before takes no fewer than one after: `last` is what it took.
+bool ExactSearch::Spread(int leaf, std::span<const Share> shares, size_t at, int left, int last,
+                         Agenda& agenda) {
+  if (left == 0) return Expand(agenda);
+  if (at == shares.size() || undecided_ || stopped_ || !Spend()) return false;
+  int64_t rest = 0;
+  for (size_t i = at + 1; i < shares.size(); ++i) rest += shares[i].most;
+  const bool alike = at > 0 && shares[at].likeness == shares[at - 1].likeness;
+  const int most = std::min({left, shares[at].most, alike ? last : left});
+  for (int count = most; count >= 0 && left - count <= rest; --count) {
+    const auto next = [&] { return Spread(leaf, shares, at + 1, left - count, count, agenda); };
+    const size_t first = At(Missing(leaf) - left);
+    if (count == 0 ? next() : AddPart(leaf, shares[at].nodes, count, first, next)) return true;
+  }
+  return false;
+}
+
+// Wants `need` pods of a leaf, from its missing pod number `first` on, in `range`.
+bool ExactSearch::AddPart(int leaf, NodeRange range, int need, size_t first, Next next) {
+  const int type = classes_->type_of(leaf);
   if (!splits_) {
-    wants_.push_back({{type, need, task.range, ModelId()}, task.g});
-    if (Expand(agenda)) return true;
+    wants_.push_back({{type, need, range, ModelId()}, leaf});
+    if (next()) return true;
     wants_.pop_back();
     return false;
   }
   std::vector<ModelId> models;
-  if (view_.gpu(task.g).kind == GpuRequestKind::kNone) {
+  if (view_.gpu(leaf).kind == GpuRequestKind::kNone) {
     models.push_back(ModelId());
   } else {
     for (int m = 0; m < snapshot_.num_models(); ++m) {
-      if (classes_->MostIn(type, task.range, ModelId(m)) > 0) models.emplace_back(m);
+      if (classes_->MostIn(type, range, ModelId(m)) > 0) models.emplace_back(m);
     }
   }
-  return Split(task, models, 0, need, agenda);
+  return Split(leaf, range, models, need, first, next);
 }
 
-// Gives models from `models[at]` on the `left` pods of the task.
-bool ExactSearch::Split(const Task& task, std::span<const ModelId> models, size_t at, int left,
-                        Agenda& agenda) {
-  if (left == 0) return Expand(agenda);
-  if (at == models.size() || !Spend()) return false;
-  const int type = classes_->type_of(task.g);
-  const ModelId model = models[at];
-  const int64_t room = model.valid() ? classes_->MostIn(type, task.range, model)
-                                     : classes_->MostIn(type, task.range);
-  const std::vector<PodId>& pods = missing_[At(task.g)];
-  const size_t first = At(Missing(task.g) - left);
-  const PodPlacement example = ExampleOn(task.g, task.range, model);
+// Gives GPU models from `models[0]` on the `left` pods, as far as the account permits.
+bool ExactSearch::Split(int leaf, NodeRange range, std::span<const ModelId> models, int left,
+                        size_t first, Next next) {
+  if (left == 0) return next();
+  if (models.empty() || !Spend()) return false;
+  const int type = classes_->type_of(leaf);
+  const ModelId model = models[0];
+  const int64_t room =
+      model.valid() ? classes_->MostIn(type, range, model) : classes_->MostIn(type, range);
+  const std::vector<PodId>& pods = missing_[At(leaf)];
+  const PodPlacement example = ExampleOn(leaf, range, model);
   std::vector<size_t> marks = {account_->GetMark()};
   while (At(left) >= marks.size() && room >= static_cast<int64_t>(marks.size())) {
     if (!account_->Charge(pods[first + marks.size() - 1], example)) {
-      refused_ = view_.set_id(task.g);
+      refused_ = view_.set_id(leaf);
       break;
     }
     marks.push_back(account_->GetMark());
   }
   // All pods that are left must find a model.
-  const size_t least = at + 1 == models.size() ? At(left) : 0;
+  const size_t least = models.size() == 1 ? At(left) : 0;
   for (size_t count = marks.size(); count-- > least;) {
     account_->RollBack(marks[count]);
-    if (count > 0) {
-      wants_.push_back({{type, static_cast<int>(count), task.range, model}, task.g});
-    }
-    if (Split(task, models, at + 1, left - static_cast<int>(count), agenda)) return true;
-    if (count > 0) wants_.pop_back();
+    const int taken = static_cast<int>(count);
+    if (taken > 0) wants_.push_back({{type, taken, range, model}, leaf});
+    if (Split(leaf, range, models.subspan(1), left - taken, first + count, next)) return true;
+    if (taken > 0) wants_.pop_back();
     if (undecided_) break;
   }
   account_->RollBack(marks[0]);

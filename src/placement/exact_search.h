@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "src/placement/cover_search.h"
 #include "src/placement/gang_view.h"
 #include "src/placement/node_classes.h"
@@ -29,7 +30,8 @@ namespace tessera {
 //    take domains in order. A domain is skipped if some part does not find its
 //    count there alone (counts of each type per domain are sums over classes).
 // 2. Once a part has its domains, what it asks must have a cover (`CoverSearch`)
-//    together with what was chosen before; parts that share no node are covered
+//    together with what was chosen before (pods with a bound per domain are first dealt
+//    out to the domains); parts that share no node are covered
 //    apart, and answers are remembered by the classes of the domain.
 // 3. Where the account refuses what was found, pods are also split over GPU models
 //    in every way that the account permits. An account must decide by the pod and
@@ -75,6 +77,14 @@ class ExactSearch {
     DomainKey order;
   };
 
+  // What a domain takes at most of a leaf that has a bound in each.
+  struct Share {
+    NodeRange nodes;
+    int most = 0;
+    std::string likeness;
+  };
+  using Next = absl::FunctionRef<bool()>;
+
   bool Spend();
   void CollectLeaves(int g, std::vector<int>& leaves) const;
   void CollectAnchors(int g);
@@ -89,8 +99,12 @@ class ExactSearch {
                   std::vector<int>& chosen, const Task& task, Agenda& agenda);
   bool PushChildren(std::vector<int> chosen, const Task& task, Agenda& agenda);
   bool AddWant(const Task& task, Agenda& agenda);
-  bool Split(const Task& task, std::span<const ModelId> models, size_t at, int left,
-             Agenda& agenda);
+  std::vector<Share> SharesOf(int leaf, NodeRange range);
+  bool Spread(int leaf, std::span<const Share> shares, size_t at, int left, int last,
+              Agenda& agenda);
+  bool AddPart(int leaf, NodeRange range, int need, size_t first, Next next);
+  bool Split(int leaf, NodeRange range, std::span<const ModelId> models, int left, size_t first,
+             Next next);
 
   // exact_domains.cc: which domains, and which of them are alike.
   int Missing(int g) const;

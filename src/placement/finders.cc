@@ -70,8 +70,8 @@ class Walk {
   std::optional<PodPlacement> CheapestSlice() {
     const int top = state_.index().num_shelves() - 1;
     const size_t column = state_.tables().slice_column(class_);
-    const bool known = !state_.tables().tracks_tenants() &&
-                       state_.snapshot().pod_set(query_.pod_set).max_per_node == 0;
+    const bool known =
+        !state_.tables().tracks_tenants() && !state_.snapshot().pod_set(query_.pod_set).is_spread();
     const auto value = [&](NodeId n) { return known ? state_.room(n)[column] : ValueOf(n); };
     ClusterState::ValuedNode best{NodeId(), INT64_MIN};
     for (int i = 0; i <= top; ++i) {
@@ -122,9 +122,19 @@ class Walk {
       if (!best.valid()) return std::nullopt;
       const auto found = ChooseDevices(state_, query_, best, preference_);
       if (found) return found;
-      range = {best.value() + 1, query_.range.end};
+      range = {NextAfter(best), query_.range.end};
     }
     return std::nullopt;
+  }
+
+  // Of a domain that has all its pods of the set no node needs a look.
+  int NextAfter(NodeId n) const {
+    const PodSetInfo& set = state_.snapshot().pod_set(query_.pod_set);
+    if (set.max_per_domain == 0) return n.value() + 1;
+    const Topology& topology = state_.snapshot().topology();
+    const DomainId d = topology.domain_of(n, set.domain_level);
+    if (!d.valid() || state_.LeftIn(d, query_.pod_set) > 0) return n.value() + 1;
+    return topology.NodesOf(set.domain_level, d).end;
   }
 
   NodeId FirstOf(const Stage& stage, int s, int shelf, NodeRange range) {

@@ -152,6 +152,7 @@ class GangSearch {
         continue;
       }
       const PodSetInfo& set = view_.set(g);
+      if (set.max_per_domain > 0) return {};
       if (set.max_per_node > 0 && !snapshot_.releasing().empty()) return {};
       const int lacking = std::max(set.min_count - view_.Standing(g), 0);
       if (state_.placeable(view_.set_id(g)) < lacking) return {};
@@ -187,7 +188,7 @@ class GangSearch {
     if (leaf != nowhere_ && find_(state_, {view_.set_id(leaf), AllNodes(), 0})) return false;
     // Remembered where the request alone decides.
     const bool alone =
-        !options_.finder_withholds && !state_.tables().tracks_tenants() && set.max_per_node == 0;
+        !options_.finder_withholds && !state_.tables().tracks_tenants() && !set.is_spread();
     if (memory != nullptr && alone) memory->NoteHopeless(set.request_class);
     return true;
   }
@@ -252,8 +253,7 @@ class GangSearch {
     if (!occupied.empty()) {
       const Topology& topology = snapshot_.topology();
       const DomainId d = topology.domain_of(NodeId(occupied.begin), required);
-      NodeRange tied;
-      if (d.valid()) tied = topology.domains(required)[static_cast<size_t>(d.value())].nodes;
+      const NodeRange tied = topology.NodesOf(required, d);
       if (occupied.end > tied.end) return Fail(SearchOutcome::kDisagreement, view_.FirstSet(g));
       return Preferring(g, Intersect(range, tied), attempt);
     }
@@ -271,7 +271,7 @@ class GangSearch {
     const Topology& topology = snapshot_.topology();
     const DomainId d = range.empty() ? DomainId() : topology.domain_of(NodeId(range.begin), level);
     if (!d.valid()) return false;
-    const NodeRange all = topology.domains(level)[static_cast<size_t>(d.value())].nodes;
+    const NodeRange all = topology.NodesOf(level, d);
     return all != range && Intersect(all, range) == range;
   }
 

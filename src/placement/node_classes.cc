@@ -51,23 +51,29 @@ void NodeClasses::AddType(const GangView& view, int g) {
   const PodSetInfo& set = view.set(g);
   const int wanted = state_.placeable(view.set_id(g));
   for (size_t t = 0; t < types_.size(); ++t) {
-    if (set.max_per_node > 0 || types_[t].max_per_node > 0) continue;
+    const bool spread = types_[t].max_per_node > 0 || types_[t].max_per_domain > 0;
+    if (set.is_spread() || spread) continue;
     if (types_[t].request_class != set.request_class) continue;
     types_[t].wanted += wanted;
     type_of_[At(g)] = static_cast<int>(t);
     return;
   }
   type_of_[At(g)] = static_cast<int>(types_.size());
-  types_.push_back({view.set_id(g), set.request_class, set.max_per_node, wanted});
+  types_.push_back({view.set_id(g), set.request_class, set.max_per_node, set.max_per_domain,
+                    set.domain_level, wanted});
 }
 
 // Pods that are leaving count as long as they are there.
 void NodeClasses::CountOwnPods() {
   for (size_t t = 0; t < types_.size(); ++t) {
-    if (types_[t].max_per_node == 0) continue;
-    const auto count = [this, t](PodId p) {
+    const int level = types_[t].domain_level;
+    if (types_[t].max_per_node == 0 && level < 0) continue;
+    const auto count = [this, t, level](PodId p) {
       const NodeId n = state_.placement(p).node;
-      if (n.valid()) ++own_[{static_cast<int>(t), n.value()}];
+      if (!n.valid()) return;
+      ++own_[{static_cast<int>(t), n.value()}];
+      if (level < 0) return;
+      ++own_in_domain_[{static_cast<int>(t), snapshot_.topology().domain_of(n, level).value()}];
     };
     const PodSetInfo& set = snapshot_.pod_set(types_[t].example);
     for (int i = 0; i < set.count; ++i) count(set.pod(i));
@@ -160,6 +166,26 @@ void NodeClasses::Classify(NodeId n, std::span<const bool> takes) {
   class_of_[At(n.value() - range_.begin)] = it->second;
 }
 
+// Pods of type `t` that its bounds allow on the node.
+int NodeClasses::LimitOf(NodeId n, int t) const {
+  const PodType& type = types_[At(t)];
+  int limit = type.wanted;
+  if (type.max_per_node > 0) {
+    const auto own = own_.find({t, n.value()});
+    const int held = own == own_.end() ? 0 : own->second;
+    limit = std::clamp(type.max_per_node - held, 0, limit);
+  }
+  if (type.max_per_domain == 0) return limit;
+  return std::min(limit, LeftIn(t, snapshot_.topology().domain_of(n, type.domain_level)));
+}
+
+int NodeClasses::LeftIn(int t, DomainId d) const {
+  if (!d.valid()) return 0;
+  const auto own = own_in_domain_.find({t, d.value()});
+  const int held = own == own_in_domain_.end() ? 0 : own->second;
+  return std::max(types_[At(t)].max_per_domain - held, 0);
+}
+
 // What of the node the gang can use at all.
 NodeClass NodeClasses::SeeNode(NodeId n, std::span<const bool> takes) const {
   NodeClass seen;
@@ -167,12 +193,7 @@ NodeClass NodeClasses::SeeNode(NodeId n, std::span<const bool> takes) const {
   bool uses_gpus = false;
   std::vector<int64_t> usable(num_amounts(), 0);
   for (size_t t = 0; t < types_.size(); ++t) {
-    int limit = takes[t] ? types_[t].wanted : 0;
-    if (limit > 0 && types_[t].max_per_node > 0) {
-      const auto own = own_.find({static_cast<int>(t), n.value()});
-      const int held = own == own_.end() ? 0 : own->second;
-      limit = std::clamp(types_[t].max_per_node - held, 0, limit);
-    }
+    const int limit = takes[t] ? LimitOf(n, static_cast<int>(t)) : 0;
     seen.limits.push_back(limit);
     if (limit == 0) continue;
     const RequestClass& request = snapshot_.request_class(types_[t].request_class);
@@ -215,6 +236,18 @@ void NodeClasses::CountMost(NodeClass& c, int id) {
 }
 
 int64_t NodeClasses::MostIn(int t, NodeRange within) const {
+  const PodType& type = types_[At(t)];
+  if (type.max_per_domain == 0) return SumIn(t, within);
+  int64_t most = 0;
+  const std::span<const TopologyDomain> domains = snapshot_.topology().domains(type.domain_level);
+  for (size_t d = 0; d < domains.size(); ++d) {
+    const int64_t fits = SumIn(t, Intersect(domains[d].nodes, within));
+    if (fits > 0) most += std::min<int64_t>(fits, LeftIn(t, DomainId(static_cast<int32_t>(d))));
+  }
+  return most;
+}
+
+int64_t NodeClasses::SumIn(int t, NodeRange within) const {
   const NodeRange part = Intersect(within, range_);
   if (part.empty()) return 0;
   const std::vector<int64_t>& sums = sums_[At(t)];

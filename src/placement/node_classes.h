@@ -18,12 +18,14 @@
 namespace tessera {
 
 // Pods that a node cannot tell apart: one request class, and one pod set if that
-// bounds its pods per node.
+// bounds its pods per node or domain.
 struct PodType {
   PodSetId example;
   RequestClassId request_class;
   int max_per_node = 0;  // 0: no bound
-  int wanted = 0;        // pods of the type that the gang could place at most
+  int max_per_domain = 0;
+  int domain_level = -1;
+  int wanted = 0;  // pods of the type that the gang could place at most
 };
 
 // Nodes with equal room for every type.
@@ -57,8 +59,11 @@ class NodeClasses {
   int size() const { return static_cast<int>(classes_.size()); }
   NodeRange range() const { return range_; }
 
-  // Pods of type `t` alone that the nodes of `within` take. O(1).
+  // Pods of type `t` alone that the nodes of `within` take. O(1), or O(domains) if the
+  // type is bounded in each.
   int64_t MostIn(int t, NodeRange within) const;
+  // More pods that the bound of type `t` allows in domain `d` of its level.
+  int LeftIn(int t, DomainId d) const;
   // On nodes of `model` only. O(nodes).
   int64_t MostIn(int t, NodeRange within, ModelId model) const;
 
@@ -82,6 +87,8 @@ class NodeClasses {
   void AddType(const GangView& view, int g);
   void CountOwnPods();
   bool MayTake(NodeId n, int t) const;
+  int LimitOf(NodeId n, int t) const;
+  int64_t SumIn(int t, NodeRange within) const;
   void ClassifyAll();
   void Classify(NodeId n, std::span<const bool> takes);
   NodeClass SeeNode(NodeId n, std::span<const bool> takes) const;
@@ -100,7 +107,8 @@ class NodeClasses {
   std::vector<NodeClass> classes_;
   absl::flat_hash_map<std::string, int> ids_;
   // Pods of bounded types that nodes hold already.
-  absl::flat_hash_map<std::pair<int, int>, int> own_;  // (type, node)
+  absl::flat_hash_map<std::pair<int, int>, int> own_;            // (type, node)
+  absl::flat_hash_map<std::pair<int, int>, int> own_in_domain_;  // (type, domain)
   std::vector<std::vector<int64_t>> sums_;             // [type][node - begin + 1] of `most`
   absl::flat_hash_map<std::string, Verdict> decided_;  // by (class, counts)
 };

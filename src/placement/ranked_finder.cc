@@ -55,7 +55,7 @@ std::optional<PodPlacement> NodeRankings::Find(const ClusterState& state, const 
 
 NodeRankings::Ranking& NodeRankings::Fetch(const ClusterState& state, const PodQuery& query) {
   const PodSetInfo& set = state.snapshot().pod_set(query.pod_set);
-  const bool own = set.max_per_node > 0 || state.tables().tracks_tenants();
+  const bool own = set.is_spread() || state.tables().tracks_tenants();
   const Key key{state.journal().history().get(),
                 own ? query.pod_set.value() : -1 - set.request_class.value(),
                 query.excluded_models};
@@ -87,7 +87,8 @@ void NodeRankings::MakeRoom(int nodes) {
 void NodeRankings::CatchUp(const ClusterState& state, const PodQuery& query, BatchScorer score,
                            bool every_device, Ranking& ranking) {
   const StateTables& tables = state.tables();
-  const RequestClassId c = state.snapshot().pod_set(query.pod_set).request_class;
+  const PodSetInfo& set = state.snapshot().pod_set(query.pod_set);
+  const RequestClassId c = set.request_class;
   const size_t nodes = static_cast<size_t>(state.snapshot().num_nodes());
   const ChangeJournal& journal = state.journal();
   const auto may_serve = [&](int signature) {
@@ -98,23 +99,43 @@ void NodeRankings::CatchUp(const ClusterState& state, const PodQuery& query, Bat
   changed_.clear();
   if (ranking.scores.empty() || !journal.remembers(ranking.seen)) {
     ranking.scores.assign(nodes, kUnfit);
+    const Topology& topology = state.snapshot().topology();
+    if (set.max_per_domain > 0) ranking.full.resize(topology.domains(set.domain_level).size());
     ranking.winners.assign(LeavesFor(nodes), -1);
+    for (size_t d = 0; d < ranking.full.size(); ++d) {
+      NoteFull(state, query.pod_set, DomainId(static_cast<int32_t>(d)), ranking);
+    }
     for (int s = 0; s < static_cast<int>(tables.signatures().size()); ++s) {
       const std::vector<int32_t>& of = tables.signatures()[static_cast<size_t>(s)].nodes;
       if (may_serve(s)) changed_.insert(changed_.end(), of.begin(), of.end());
     }
   } else {
     stamp_.resize(std::max(stamp_.size(), nodes));
-    for (size_t i = ranking.seen; i < journal.count(); ++i) {
-      const NodeId n = journal.at(i);
+    const auto add = [&](NodeId n) {
       uint64_t& stamp = stamp_[static_cast<size_t>(n.value())];
-      if (stamp == clock_ || !may_serve(tables.signature_of(n))) continue;
+      if (stamp == clock_ || !may_serve(tables.signature_of(n))) return;
       stamp = clock_;
       changed_.push_back(n.value());
+    };
+    for (size_t i = ranking.seen; i < journal.count(); ++i) {
+      add(journal.at(i));
+      if (set.max_per_domain == 0) continue;
+      const DomainId d = state.snapshot().topology().domain_of(journal.at(i), set.domain_level);
+      const NodeRange flipped = NoteFull(state, query.pod_set, d, ranking);
+      for (int n = flipped.begin; n < flipped.end; ++n) add(NodeId(n));
     }
   }
   ranking.seen = journal.count();
   Rescore(state, query, score, every_device, changed_, ranking);
+}
+
+NodeRange NodeRankings::NoteFull(const ClusterState& state, PodSetId s, DomainId d,
+                                 Ranking& ranking) {
+  if (!d.valid()) return {};
+  const bool full = state.LeftIn(d, s) == 0;
+  if (ranking.full[static_cast<size_t>(d.value())] == full) return {};
+  ranking.full[static_cast<size_t>(d.value())] = full;
+  return state.snapshot().topology().NodesOf(state.snapshot().pod_set(s).domain_level, d);
 }
 
 void NodeRankings::Rescore(const ClusterState& state, const PodQuery& query, BatchScorer score,

@@ -66,7 +66,7 @@ void RoomSearch::Release(PodId p) {
 
 RoomSearch::CostTable& RoomSearch::CostsOf(PodSetId s) {
   const PodSetInfo& set = snapshot_.pod_set(s);
-  const PodSetId own = set.max_per_node > 0 ? s : PodSetId();
+  const PodSetId own = set.is_spread() ? s : PodSetId();
   for (CostTable& table : tables_) {
     if (table.request == set.request_class && table.pod_set == own) return table;
   }
@@ -86,6 +86,23 @@ void RoomSearch::MarkStale(NodeId n) {
     const bool eligible =
         state_.tables().eligibility(table.request, signature) == Eligibility::kEligible;
     if (eligible && claim_.range.contains(n)) table.costs.Set(n, {});
+    MarkDomainStale(n, table);
+  }
+}
+
+// A pod more or less in a domain decides about all its nodes.
+void RoomSearch::MarkDomainStale(NodeId n, CostTable& table) {
+  if (!table.pod_set.valid()) return;
+  const PodSetInfo& set = snapshot_.pod_set(table.pod_set);
+  if (set.max_per_domain == 0) return;
+  const Topology& topology = snapshot_.topology();
+  const NodeRange domain =
+      topology.NodesOf(set.domain_level, topology.domain_of(n, set.domain_level));
+  const NodeRange nodes = Intersect(domain, claim_.range);
+  for (int i = nodes.begin; i < nodes.end; ++i) {
+    const Eligibility may =
+        state_.tables().eligibility(table.request, state_.tables().signature_of(NodeId(i)));
+    if (may == Eligibility::kEligible) table.costs.Set(NodeId(i), {});
   }
 }
 

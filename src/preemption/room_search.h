@@ -95,6 +95,7 @@ class RoomSearch final : public Account {
   bool IsLegal(std::span<const PodId> displaced);
   std::vector<PodId> ByCost(NodeId n);
   void MarkStale(NodeId n);
+  void MarkDomainStale(NodeId n, CostTable& table);
   void Release(PodId p);
   bool MakeHeadroom(QueueId q, int resource);
   bool MeetEntitlement();

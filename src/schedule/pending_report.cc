@@ -81,7 +81,7 @@ class Findings {
   NodeCensus CensusOf(PodSetId s) {
     if (!s.valid()) return {};
     const PodSetInfo& set = state_.snapshot().pod_set(s);
-    if (state_.tables().tracks_tenants() || set.max_per_node > 0) return CountNodes(state_, s);
+    if (state_.tables().tracks_tenants() || set.is_spread()) return CountNodes(state_, s);
     const auto [it, inserted] = by_class_.try_emplace(set.request_class.value());
     if (inserted) it->second = CountNodes(state_, s);
     return it->second;

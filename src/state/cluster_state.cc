@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "absl/container/inlined_vector.h"
 
@@ -95,16 +96,23 @@ ClusterState::ValuedNode ClusterState::FindBestNode(
   return {best.slot == NodeIndex::kNone ? NodeId() : node_at(best.slot), best.value};
 }
 
-int ClusterState::PodsOn(NodeId n, PodSetId s) const {
+int ClusterState::LeftOn(NodeId n, PodSetId s) const {
   const PodSetInfo& set = snapshot().pod_set(s);
-  int pods = 0;
-  for (int i = 0; i < set.count; ++i) pods += placement(set.pod(i)).node == n ? 1 : 0;
-  for (size_t ghost = static_cast<size_t>(snapshot().num_pods()); ghost < placements_.size();
-       ++ghost) {
-    const PodId p(static_cast<int32_t>(ghost));
-    pods += placement(p).node == n && snapshot().pod_set_of(owner(p)) == s ? 1 : 0;
+  int left = INT_MAX;
+  if (set.max_per_node > 0) {
+    const auto there = on_node_.find({s, n});
+    left = std::max(set.max_per_node - (there == on_node_.end() ? 0 : there->second), 0);
   }
-  return pods;
+  if (set.max_per_domain == 0) return left;
+  return std::min(left, LeftIn(snapshot().topology().domain_of(n, set.domain_level), s));
+}
+
+int ClusterState::LeftIn(DomainId d, PodSetId s) const {
+  const PodSetInfo& set = snapshot().pod_set(s);
+  if (set.max_per_domain == 0) return INT_MAX;
+  if (!d.valid()) return 0;
+  const auto there = in_domain_.find({s, d});
+  return std::max(set.max_per_domain - (there == in_domain_.end() ? 0 : there->second), 0);
 }
 
 void ClusterState::Save(PodId p, const PodPlacement& touched) {
@@ -262,9 +270,14 @@ bool ClusterState::NeedsMigChange(size_t gpu, const PodPlacement& placement) con
 }
 
 void ClusterState::Count(PodId p, const PodPlacement& placement, int count) {
-  if (owner(p) == p) placed_[at(snapshot().pod_set_of(p))] += count;
+  const PodSetId s = snapshot().pod_set_of(owner(p));
+  const PodSetInfo& set = snapshot().pod_set(s);
+  if (owner(p) == p) placed_[at(s)] += count;
+  if (set.max_per_node > 0) on_node_[{s, placement.node}] += count;
+  if (set.max_per_domain > 0) {
+    in_domain_[{s, snapshot().topology().domain_of(placement.node, set.domain_level)}] += count;
+  }
   if (!tables_->tracks_tenants()) return;
-  const PodSetInfo& set = snapshot().pod_set(snapshot().pod_set_of(owner(p)));
   const int tenant = snapshot().info(set.workload).tenant;
   const Isolation isolation = snapshot().workload(set.workload).isolation;
   tenancy_.AddToNode(placement.node.value(), tenant, isolation, count);

@@ -74,6 +74,9 @@ void PlanOccupancy::Count(PodId p, NodeId node, int sign) {
     count->alone += alone;
   }
   if (set.max_per_node > 0) of_pod_set_[{node, s}] += sign;
+  if (set.max_per_domain > 0) {
+    in_domain_[{snapshot_.topology().domain_of(node, set.domain_level), s}] += sign;
+  }
 }
 
 bool PlanOccupancy::Overlaps(NodeId node, const Hold& hold, Instance instance) const {
@@ -85,6 +88,7 @@ void PlanOccupancy::Judge(PodId p, const PodPlacement& placement,
                           std::vector<std::string>& problems) const {
   JudgeAmounts(p, placement.node, problems);
   JudgeCount(p, placement.node, problems);
+  JudgeDomainCount(p, placement.node, problems);
   for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
     JudgeGpu(p, placement, std::countr_zero(rest), problems);
   }
@@ -112,6 +116,26 @@ void PlanOccupancy::JudgeCount(PodId p, NodeId node, std::vector<std::string>& p
   if (there == of_pod_set_.end() || there->second < max) return;
   problems.push_back(absl::StrCat("max_per_node is ", max, ", and ", snapshot_.node(node).name,
                                   " has ", there->second, " pods of the set"));
+}
+
+void PlanOccupancy::JudgeDomainCount(PodId p, NodeId node,
+                                     std::vector<std::string>& problems) const {
+  const PodSetId s = snapshot_.pod_set_of(p);
+  const PodSetInfo& set = snapshot_.pod_set(s);
+  if (set.max_per_domain == 0) return;
+  const std::string& level = snapshot_.topology().levels()[static_cast<size_t>(set.domain_level)];
+  const DomainId domain = snapshot_.topology().domain_of(node, set.domain_level);
+  if (!domain.valid()) {
+    problems.push_back(absl::StrCat("max_per_domain needs a ", level, ", and ",
+                                    snapshot_.node(node).name, " is in none"));
+    return;
+  }
+  const auto there = in_domain_.find({domain, s});
+  if (there == in_domain_.end() || there->second < set.max_per_domain) return;
+  problems.push_back(absl::StrCat(
+      "max_per_domain is ", set.max_per_domain, ", and ", level, " ",
+      snapshot_.topology().domains(set.domain_level)[static_cast<size_t>(domain.value())].path,
+      " has ", there->second, " pods of the set"));
 }
 
 void PlanOccupancy::JudgeTenants(PodId p, NodeId node, std::vector<std::string>& problems) const {

@@ -73,6 +73,7 @@ class PlanOccupancy {
   void Count(PodId p, NodeId node, int sign);
   void JudgeAmounts(PodId p, NodeId node, std::vector<std::string>& problems) const;
   void JudgeCount(PodId p, NodeId node, std::vector<std::string>& problems) const;
+  void JudgeDomainCount(PodId p, NodeId node, std::vector<std::string>& problems) const;
   void JudgeTenants(PodId p, NodeId node, std::vector<std::string>& problems) const;
   void JudgeGpu(PodId p, const PodPlacement& placement, int gpu,
                 std::vector<std::string>& problems) const;
@@ -87,7 +88,8 @@ class PlanOccupancy {
   int32_t free_ = -1;             // holds to be reused
   std::vector<Tenants> on_node_;  // by NodeId, of all tenants
   absl::flat_hash_map<std::pair<NodeId, int>, Tenants> of_tenant_;
-  absl::flat_hash_map<std::pair<NodeId, PodSetId>, int> of_pod_set_;  // with max_per_node
+  absl::flat_hash_map<std::pair<NodeId, PodSetId>, int> of_pod_set_;   // with max_per_node
+  absl::flat_hash_map<std::pair<DomainId, PodSetId>, int> in_domain_;  // with max_per_domain
 };
 
 }  // namespace tessera

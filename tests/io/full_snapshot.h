@@ -53,7 +53,8 @@ inline constexpr std::string_view kFullSnapshot = R"({
      "gang": {"topology": {"required": "block", "preferred": "rack"}, "min_groups": 2,
        "pod_sets": [
          {"name": "router", "request": {"cpu": 4, "memory": "8Gi", "nvidia.com/ib": 1}},
-         {"name": "prefill", "count": 6, "min_count": 2, "max_per_node": 8, "after": "router",
+         {"name": "prefill", "count": 6, "min_count": 2, "max_per_node": 8,
+          "max_per_domain": {"level": "rack", "pods": 4}, "after": "router",
           "request": {"cpu": "250m", "memory": "64Gi", "gpu": 1},
           "gpu_models": ["H100", "A100-40GB"],
           "selector": {"zone": "a", "disk": ["ssd", "nvme"], "arch": {"not_in": ["arm"]},

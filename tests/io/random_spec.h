@@ -169,6 +169,7 @@ class RandomSpec {
       set.tolerations.push_back(toleration);
     }
     if (Flip()) set.max_per_node = Int(1, 9);
+    if (Flip()) set.max_per_domain = DomainLimit{"block", Int(1, 9)};
     if (Flip()) set.topology.required = "block";
     if (Flip()) set.topology.preferred = spec_.levels[1];
     return set;

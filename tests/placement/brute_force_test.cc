@@ -95,6 +95,9 @@ class TightCluster {
     group.pod_sets.push_back(MakePodSet(absl::StrCat("s", names_++), count, DrawRequest()));
     if (random_.Chance(10)) group.pod_sets.back().max_per_node = 1 + random_.Below(2);
     if (random_.Chance(10)) group.pod_sets.back().topology.required = "rack";
+    if (random_.Chance(15)) {
+      group.pod_sets.back().max_per_domain = DomainLimit{"rack", 1 + random_.Below(2)};
+    }
   }
 
   Request DrawRequest() {

@@ -217,6 +217,57 @@ TEST_F(ExactSearchTest, EqualGroupsTakeARackEach) {
   EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 8u);
 }
 
+TEST_F(ExactSearchTest, PodsSpreadOverRacks) {
+  // Two racks of 4 + 8 GPUs, and at most one of the two pods of 4 in each.
+  spec_.levels = {"rack"};
+  for (const auto& [name, gpus] :
+       {std::pair("a1", 4), std::pair("a2", 8), std::pair("b1", 4), std::pair("b2", 8)}) {
+    Node node = MakeNode(name, gpus);
+    node.topology["rack"] = std::string(1, name[0]);
+    spec_.nodes.push_back(std::move(node));
+  }
+  PodSet wide = MakePodSet("wide", 2, WholeGpus(4));
+  wide.max_per_domain = DomainLimit{"rack", 1};
+  Gang({wide});
+  Build();
+  const GangPlacement found = PlaceGang(*state_, gang_);
+  ASSERT_EQ(found.pods.size(), 2u);
+  EXPECT_EQ(state_->placement(found.pods[0]).node, *snapshot_->FindNode("a1"));
+  EXPECT_EQ(state_->placement(found.pods[1]).node, *snapshot_->FindNode("b1"));
+}
+
+TEST_F(ExactSearchTest, ARackTooFewToSpreadOver) {
+  spec_.levels = {"rack"};
+  for (int i = 0; i < 6; ++i) {
+    Node node = MakeNode(absl::StrCat("n", i), 8);
+    if (i < 4) node.topology["rack"] = absl::StrCat("r", i / 2);  // n4, n5 are in none
+    spec_.nodes.push_back(std::move(node));
+  }
+  PodSet wide = MakePodSet("wide", 3, WholeGpus(1));
+  wide.max_per_domain = DomainLimit{"rack", 1};
+  Gang({wide});
+  Build();
+  EXPECT_EQ(StuckAt(AfterGreedyFailed(SearchOutcome::kNoRoom)), "wide");
+}
+
+TEST_F(ExactSearchTest, SpreadingIsFoundWhereGreedyTakesTheWrongRack) {
+  // Rack a has a node of 8 and one of 4 GPUs, rack b one of 4. "pair" needs one rack for 8
+  // + 4, so that the one spread pod of 4 must go to b; packing sends it to a.
+  spec_.levels = {"rack"};
+  for (const auto& [name, gpus] : {std::pair("a1", 4), std::pair("a2", 8), std::pair("b1", 4)}) {
+    Node node = MakeNode(name, gpus);
+    node.topology["rack"] = std::string(1, name[0]);
+    spec_.nodes.push_back(std::move(node));
+  }
+  PodSet spread = MakePodSet("spread", 1, WholeGpus(4));
+  spread.max_per_domain = DomainLimit{"rack", 1};
+  PodSet pair = MakePodSet("pair", 3, WholeGpus(4));
+  pair.topology.required = "rack";
+  Gang({spread, pair});
+  Build();
+  EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 4u);
+}
+
 TEST_F(ExactSearchTest, EqualDomainsAreNotTriedOneByOne) {
   // 40 racks of two 4-GPU nodes; 40 equal groups need 8 GPUs of one rack each, and one
   // more group finds none. Without symmetry there are 40! orders.

@@ -82,12 +82,15 @@ TEST(ClusterStateTest, ReleasingPodsHoldTheirPlaceUnderAGhost) {
   spec.nodes = {MakeNode("n", 2)};
   spec.nodes[0].topology["rack"] = "r";
   spec.workloads = {MakeWorkload("w", "", {MakePodSet("s", 1, WholeGpus(1))})};
+  spec.workloads[0].gang.pod_sets[0].max_per_node = 3;
+  spec.workloads[0].gang.pod_sets[0].max_per_domain = DomainLimit{"rack", 2};
   spec.workloads[0].pods = {MakePod("s", 0, "n", OnGpus({1}), PodPhase::kReleasing)};
   const Snapshot snapshot = CreateOrDie(spec);
   const ClusterState now = StateOf(snapshot), later = StateOf(snapshot, {.releasing = false});
   EXPECT_FALSE(now.is_placed(PodId(0)));
   EXPECT_EQ(now.free_gpus(NodeId(0)), 1);
-  EXPECT_EQ(now.PodsOn(NodeId(0), PodSetId(0)), 1);
+  EXPECT_EQ(now.LeftOn(NodeId(0), PodSetId(0)), 1) << "2 in the rack, less the one that leaves";
+  EXPECT_EQ(later.LeftOn(NodeId(0), PodSetId(0)), 2);
   EXPECT_EQ(now.free_gpus(0, DomainId(0)), 1);
   EXPECT_EQ(later.free_gpus(NodeId(0)), 2);
   EXPECT_EQ(later.free_gpus(0, DomainId(0)), 2);

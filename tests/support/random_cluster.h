@@ -171,6 +171,7 @@ class RandomCluster {
     if (Chance(20)) set.tolerations = {{.key = "dedicated", .exists = true, .value = ""}};
     if (Chance(15)) set.gpu_models = {Chance(50) ? "H100" : "A100-40GB"};
     if (Chance(15)) set.max_per_node = 1 + Below(2);
+    if (Chance(10)) set.max_per_domain = DomainLimit{Chance(70) ? "rack" : "block", 1 + Below(2)};
     set.topology = DrawTopology();
     return set;
   }

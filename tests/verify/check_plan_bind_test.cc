@@ -112,6 +112,30 @@ const std::vector<PlanCase>& PodAndNodeCases() {
        }(),
        [](PlanScene& s) { s.pod_set(0).max_per_node = 1; },
        {{1, "bind w/s/1: max_per_node is 1, and n1 has 1 pods of the set"}}},
+      {"MaxPerDomain",
+       [] {
+         PlanScene scene = BindingCpu();
+         scene.spec.levels = {"rack"};
+         for (Node& node : scene.spec.nodes) node.topology["rack"] = "r1";
+         scene.pod_set(0).count = 2;
+         scene.pod_set(0).max_per_domain = DomainLimit{"rack", 2};
+         scene.plan.actions.push_back(Bind("w", 1, "n1"));
+         return scene;
+       }(),
+       [](PlanScene& s) { s.pod_set(0).max_per_domain->pods = 1; },
+       {{1, "bind w/s/1: max_per_domain is 1, and rack r1 has 1 pods of the set"}}},
+      {"MaxPerDomainOutsideOfAll",
+       [] {
+         PlanScene scene = BindingCpu();
+         scene.spec.levels = {"rack"};
+         for (Node& node : scene.spec.nodes) node.topology["rack"] = "r1";
+         scene.pod_set(0).max_per_domain = DomainLimit{"rack", 1};
+         return scene;
+       }(),
+       [](PlanScene& s) {
+         for (Node& node : s.spec.nodes) node.topology.clear();
+       },
+       {{0, "bind w/s/0: max_per_domain needs a rack, and n1 is in none"}}},
   };
   return cases;
 }

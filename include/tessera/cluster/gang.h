@@ -88,6 +88,14 @@ struct TopologyConstraint {
   friend bool operator==(const TopologyConstraint&, const TopologyConstraint&) = default;
 };
 
+// At most `pods` in one domain of `level`, and none outside its domains.
+struct DomainLimit {
+  std::string level;
+  int pods = 1;
+
+  friend bool operator==(const DomainLimit&, const DomainLimit&) = default;
+};
+
 // `count` identical pods, of which `min_count` (default: all) must hold.
 struct PodSet {
   std::string name;
@@ -98,6 +106,7 @@ struct PodSet {
   Selector selector;
   std::vector<Toleration> tolerations;
   std::optional<int> max_per_node;
+  std::optional<DomainLimit> max_per_domain;
   // Name of a sibling whose minimum must hold first; this one is then outside
   // the gang's minimum.
   std::string after;

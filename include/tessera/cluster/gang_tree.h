@@ -35,7 +35,12 @@ struct PodSetInfo {
   int first_pod = 0;
   int count = 0;
   int min_count = 0;
-  int max_per_node = 0;  // 0: no bound
+  int max_per_node = 0;    // 0: no bound
+  int max_per_domain = 0;  // of `domain_level`; 0: no bound
+  int domain_level = -1;
+
+  // Whether pods of the set keep each other from places that are free.
+  bool is_spread() const { return max_per_node > 0 || max_per_domain > 0; }
 
   PodId pod(int index) const { return PodId(first_pod + index); }
 

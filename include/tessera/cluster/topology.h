@@ -65,6 +65,10 @@ class Topology {
   std::span<const TopologyDomain> domains(int level) const {
     return domains_[static_cast<size_t>(level)];
   }
+  // The nodes of domain `d` of `level`; none if `d` is invalid.
+  NodeRange NodesOf(int level, DomainId d) const {
+    return d.valid() ? domains(level)[static_cast<size_t>(d.value())].nodes : NodeRange();
+  }
   // The domain of `node` at `level`; invalid if it is in none.
   DomainId domain_of(NodeId node, int level) const {
     return domain_of_[static_cast<size_t>(level)][static_cast<size_t>(node.value())];

@@ -24,7 +24,8 @@ struct NodeCensus {
 };
 
 // Looks at every node, in the order: schedulable, selector, taints, GPU model,
-// GPUs, CPU, memory, pods, extended resources, isolation, `max_per_node`.
+// GPUs, CPU, memory, pods, extended resources, isolation, `max_per_node`,
+// `max_per_domain`.
 // O(nodes + GPUs).
 NodeCensus CountNodes(const ClusterState& state, PodSetId pod_set);
 

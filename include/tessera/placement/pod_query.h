@@ -28,8 +28,8 @@ using PodFinder =
     absl::FunctionRef<std::optional<PodPlacement>(const ClusterState&, const PodQuery&)>;
 
 // The devices of node `n` that a pod of the query would get, or nothing if the
-// node cannot take it: isolation, `max_per_node` and every amount are checked.
-// The node must be eligible for the pod's request class.
+// node cannot take it: isolation, `max_per_node`, `max_per_domain` and every amount are
+// checked. The node must be eligible for the pod's request class.
 //
 // Whole GPUs: those that are not in MIG mode first. Fractions: by preference; a
 // shared device before a free one when packing. Slices: the cheapest

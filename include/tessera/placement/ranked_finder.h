@@ -39,9 +39,9 @@ std::vector<int32_t> SeededOrder(int n, uint64_t seed);
 // best node, a range of nodes is answered from O(log) inner matches. A ranking catches
 // up from the state's journal.
 //
-// A kind is a request class; pod sets that bound pods per node are kinds of their own,
-// and so is every pod set where tenants isolate themselves. Rankings of several states
-// are kept apart.
+// A kind is a request class; pod sets that bound their pods per node or domain are kinds
+// of their own, and so is every pod set where tenants isolate themselves. Rankings of
+// several states are kept apart.
 class NodeRankings {
  public:
   explicit NodeRankings(RankingOptions options = {}) : options_(std::move(options)) {}
@@ -49,7 +49,8 @@ class NodeRankings {
   // What `FindBest(state, query, score, every_device)` finds, with ties by `order`, if
   // `score` depends on its candidate's node alone and always was the same function.
   // O(log nodes), plus O(log nodes) and a score for each node changed since the last
-  // such query; O(nodes) for the first one or when the journal has forgotten.
+  // such query; O(nodes) for the first one or when the journal has forgotten. Where a
+  // domain gets or loses the last pod that its bound allows, all its nodes have changed.
   std::optional<PodPlacement> Find(const ClusterState& state, const PodQuery& query,
                                    BatchScorer score, bool every_device);
 
@@ -76,10 +77,13 @@ class NodeRankings {
     uint64_t last_used = 0;
     std::vector<int64_t> scores;   // by node; `kUnfit` where the pod does not fit
     std::vector<int32_t> winners;  // inner nodes of the tree, 1 is the root; -1: none fits
+    std::vector<bool> full;        // by domain, of a pod set that bounds its pods in each
   };
 
   Ranking& Fetch(const ClusterState& state, const PodQuery& query);
   void MakeRoom(int nodes);
+  // Notes whether domain `d` is full of pods of `s`; the nodes that this changes.
+  static NodeRange NoteFull(const ClusterState& state, PodSetId s, DomainId d, Ranking& ranking);
   // Scores `nodes`, which are distinct, and replays their matches.
   void Rescore(const ClusterState& state, const PodQuery& query, BatchScorer score,
                bool every_device, std::span<const int32_t> nodes, Ranking& ranking);

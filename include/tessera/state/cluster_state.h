@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "tessera/base/ids.h"
@@ -105,8 +106,11 @@ class ClusterState {
   std::span<const int64_t> room(NodeId n) const {
     return index_.room(tables_->signature_of(n), tables_->slot_of(n));
   }
-  // Pods of `s` on the node, those that are leaving included. O(count + releasing).
-  int PodsOn(NodeId n, PodSetId s) const;
+  // How many more pods of `s` its own bounds allow on node `n`, those that are leaving
+  // counted as there; INT_MAX if it has none, never below zero. O(1).
+  int LeftOn(NodeId n, PodSetId s) const;
+  // The same by its bound per domain alone, in domain `d` of its level; 0 in none.
+  int LeftIn(DomainId d, PodSetId s) const;
   // The cheapest place on node `n` for a slice that `fit`, of the node's model, accepts,
   // or nothing if no GPU of the set `gpus` has one. Geometry and engines are exact:
   // what is returned can be created beside what is held, idle instances in its way being
@@ -208,7 +212,8 @@ class ClusterState {
   void DestroyIdle(size_t gpu);
   // The slots of `signature` in `range`.
   std::pair<int, int> SlotsIn(int signature, NodeRange range) const;
-  // Counts `p`, placed or taken away, in its pod set and for its tenant.
+  // Counts `p`, placed or taken away, in its pod set, where that is bounded, and for its
+  // tenant.
   void Count(PodId p, const PodPlacement& placement, int count);
   // Recomputes what the index knows of `n`, after `count` more pods like `p`
   // (0: of its GPUs alone).
@@ -217,7 +222,10 @@ class ClusterState {
   std::shared_ptr<const StateTables> tables_;
   std::vector<PodPlacement> placements_;  // by PodId
   std::vector<int32_t> placed_;           // by PodSetId
-  absl::flat_hash_set<PodId> blocked_;    // pods counted in `GpuState::blocks`
+  // Pods of sets with `max_per_node` and with `max_per_domain`.
+  absl::flat_hash_map<std::pair<PodSetId, NodeId>, int32_t> on_node_;
+  absl::flat_hash_map<std::pair<PodSetId, DomainId>, int32_t> in_domain_;
+  absl::flat_hash_set<PodId> blocked_;  // pods counted in `GpuState::blocks`
   std::vector<GpuState> gpus_;
   std::vector<InstanceRow> rows_;
   NodeIndex index_;

@@ -47,11 +47,10 @@ struct CheckPlanOptions {
 //   distinct, healthy, and what the request asks of that model. A whole GPU or a
 //   fraction needs MIG mode off, a slice an existing instance. Nothing else is on a
 //   whole GPU, fractions sum to at most the device, an instance has one pod, kinds
-//   do not mix. Every amount asked for is free; so is `max_per_node`. Tenants accept
-//   each other (`Isolation`).
-//   A bind must fit twice: beside what is there, releasing pods included; and
-//   beside what will be there, where releasing pods have left and nominated pods
-//   have come. A nomination, and the target of a move, must fit the latter.
+//   do not mix. Every amount asked for is free; so are `max_per_node` and `max_per_domain`. Tenants
+//   accept each other (`Isolation`). A bind must fit twice: beside what is there, releasing pods
+//   included; and beside what will be there, where releasing pods have left and nominated pods have
+//   come. A nomination, and the target of a move, must fit the latter.
 //
 // The plan as a whole:
 // - A workload that got a pod (bind, nominate) is whole afterwards, and so is each
