@@ -268,6 +268,25 @@ TEST_F(ExactSearchTest, SpreadingIsFoundWhereGreedyTakesTheWrongRack) {
   EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 4u);
 }
 
+TEST_F(ExactSearchTest, EqualRacksOfUnequalBlocksAreNotAlike) {
+  // Block b1 has two racks of one node, b2 one. "block" needs both nodes of b1, so that
+  // "rack" must take the rack of b2, though its like in b1 comes first.
+  spec_.levels = {"block", "rack"};
+  for (const auto& [name, block] :
+       {std::pair("n1", "b1"), std::pair("n2", "b1"), std::pair("n3", "b2")}) {
+    Node node = MakeNode(name, 8);
+    node.topology = {{"block", block}, {"rack", absl::StrCat("r-", name)}};
+    spec_.nodes.push_back(std::move(node));
+  }
+  PodSet one = MakePodSet("rack", 1, WholeGpus(8));
+  one.topology.required = "rack";
+  PodSet two = MakePodSet("block", 2, WholeGpus(8));
+  two.topology.required = "block";
+  Gang({one, two});
+  Build();
+  AfterGreedyFailed(SearchOutcome::kPlaced);
+}
+
 TEST_F(ExactSearchTest, EqualDomainsAreNotTriedOneByOne) {
   // 40 racks of two 4-GPU nodes; 40 equal groups need 8 GPUs of one rack each, and one
   // more group finds none. Without symmetry there are 40! orders.
