@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "src/placement/gang_view.h"
 #include "src/placement/node_classes.h"
+#include "src/placement/short_of.h"
 #include "tessera/placement/diagnosis.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/resources/quantity.h"
@@ -167,23 +168,68 @@ std::optional<Part> ChoosePart(const ClusterState& state, const GangView& view,
   return chosen;
 }
 
+// The pod set that lacks most in `range` stands for the part.
+int WorstOf(const GangView& view, const NodeClasses& classes, const std::vector<int>& leaves,
+            NodeRange range) {
+  return *std::ranges::max_element(leaves, {},
+                                   [&](int leaf) { return GapOf(view, classes, {leaf}, range); });
+}
+
+// The pod sets that the minimum cannot do without; none if too few of their pods are
+// left, whatever the room.
+std::vector<int> NeededLeaves(const ClusterState& state, const GangView& view) {
+  std::vector<int> needed;
+  CollectNecessary(view, 0, needed);
+  const bool lost = std::ranges::any_of(
+      needed, [&](int leaf) { return state.placeable(view.set_id(leaf)) < Missing(view, leaf); });
+  if (lost || state.snapshot().num_nodes() == 0) needed.clear();
+  return needed;
+}
+
+// What freed nodes gain together where the pod set is bounded in each domain.
+class SpareBound {
+ public:
+  SpareBound(const ClusterState& state, const NodeClasses& classes, int type, PodSetId s,
+             NodeRange range)
+      : state_(state), classes_(classes), type_(type), s_(s), range_(range) {}
+
+  // As much of `gain` on node `n` as the bound of its domain still allows.
+  int Take(NodeId n, int gain) {
+    const Topology& topology = state_.snapshot().topology();
+    const int level = state_.snapshot().pod_set(s_).domain_level;
+    if (level < 0) return gain;
+    const DomainId d = topology.domain_of(n, level);
+    const auto [spare, inserted] = spare_.try_emplace(d.value(), 0);
+    if (inserted) {
+      const NodeRange nodes = Intersect(range_, topology.NodesOf(level, d));
+      spare->second = state_.LeftIn(d, s_) - classes_.MostIn(type_, nodes);
+    }
+    const int taken = static_cast<int>(std::min<int64_t>(gain, spare->second));
+    spare->second -= taken;
+    return taken;
+  }
+
+ private:
+  const ClusterState& state_;
+  const NodeClasses& classes_;
+  const int type_;
+  const PodSetId s_;
+  const NodeRange range_;
+  std::map<int, int64_t> spare_;  // by DomainId
+};
+
 }  // namespace
 
 std::optional<NearMiss> NearMissFinder::Find(WorkloadId w) {
   const GangView view(state_, w);
-  const NodeRange all{0, state_.snapshot().num_nodes()};
-  std::vector<int> needed;
-  CollectNecessary(view, 0, needed);
-  const bool lost = std::ranges::any_of(
-      needed, [&](int leaf) { return state_.placeable(view.set_id(leaf)) < Missing(view, leaf); });
-  if (needed.empty() || all.empty() || lost) return std::nullopt;
+  const std::vector<int> needed = NeededLeaves(state_, view);
+  if (needed.empty()) return std::nullopt;
   int64_t budget = kBudget;
+  const NodeRange all{0, state_.snapshot().num_nodes()};
   const NodeClasses classes(state_, view, needed, all, budget);
   const std::optional<Part> part = ChoosePart(state_, view, classes, needed);
   if (!part) return std::nullopt;
-  // The pod set that lacks most stands for the part.
-  const int worst = *std::ranges::max_element(
-      part->leaves, {}, [&](int leaf) { return GapOf(view, classes, {leaf}, part->range); });
+  const int worst = WorstOf(view, classes, part->leaves, part->range);
   NearMiss miss;
   miss.level = view.at(part->g).required_level;
   miss.domain = part->domain;
@@ -192,12 +238,33 @@ std::optional<NearMiss> NearMissFinder::Find(WorkloadId w) {
   miss.fits = classes.MostIn(classes.type_of(worst), part->range);
   miss.fits_anywhere = classes.MostIn(classes.type_of(worst), all);
   miss.together_only = part->gap.second == 0;
-  if (!miss.together_only) AddNodesToFree(w, worst, part->range, miss);
+  if (!miss.together_only) AddNodesToFree(w, worst, classes, part->range, miss);
   return miss;
 }
 
+std::optional<RoomShortage> NearMissFinder::Certify(WorkloadId w) const {
+  const GangView view(state_, w);
+  const std::vector<int> needed = NeededLeaves(state_, view);
+  if (needed.empty()) return std::nullopt;
+  int64_t budget = kBudget;
+  const NodeRange all{0, state_.snapshot().num_nodes()};
+  const NodeClasses classes(state_, view, needed, all, budget);
+  const std::optional<Part> part = ChoosePart(state_, view, classes, needed);
+  if (!part || part->gap.second == 0 || classes.undecided()) return std::nullopt;
+  RoomShortage shortage{view.at(part->g).required_level, {}};
+  for (const auto& [domain, range] : DomainsFor(state_, view, part->g)) {
+    const int leaf = WorstOf(view, classes, part->leaves, range);
+    const PodSetId s = view.set_id(leaf);
+    shortage.domains.push_back({domain, s, Missing(view, leaf),
+                                classes.MostIn(classes.type_of(leaf), range),
+                                ShortOf(state_, s, range)});
+  }
+  return shortage;
+}
+
 // The cheapest nodes that close the gap together, or all there are.
-void NearMissFinder::AddNodesToFree(WorkloadId w, int leaf, NodeRange range, NearMiss& miss) {
+void NearMissFinder::AddNodesToFree(WorkloadId w, int leaf, const NodeClasses& classes,
+                                    NodeRange range, NearMiss& miss) {
   const StateTables& tables = state_.tables();
   const RequestClassId c = state_.snapshot().pod_set(miss.pod_set).request_class;
   std::vector<std::pair<int, int>> nodes;  // most free GPUs first
@@ -218,8 +285,11 @@ void NearMissFinder::AddNodesToFree(WorkloadId w, int leaf, NodeRange range, Nea
     return std::tuple(node.gpus, node.pods.size(), node.node);
   });
   int64_t gap = miss.needed - miss.fits;
+  SpareBound spare(state_, classes, classes.type_of(leaf), miss.pod_set, range);
   for (NodeToFree& node : found) {
     if (gap <= 0) break;
+    node.gain = spare.Take(node.node, node.gain);
+    if (node.gain == 0) continue;
     gap -= node.gain;
     miss.free.push_back(std::move(node));
   }
@@ -304,6 +374,31 @@ std::string Describe(const ClusterState& state, const NearMiss& miss) {
     absl::StrAppend(&text, "; without the required ", level, " there is room");
   }
   return text;
+}
+
+std::string Describe(const ClusterState& state, const RoomShortage& shortage) {
+  constexpr size_t kMostDomains = 8;
+  const Snapshot& snapshot = state.snapshot();
+  std::vector<Shortfall> named = shortage.domains;
+  std::ranges::stable_sort(named, {}, [](const Shortfall& s) { return s.needed - s.fits; });
+  named.resize(std::min(named.size(), kMostDomains));
+  std::vector<std::string> texts;
+  for (const Shortfall& s : named) {
+    const PodSet& set = snapshot.pod_set_spec(s.pod_set);
+    texts.push_back(absl::StrCat(
+        shortage.level < 0 ? "the cluster"
+                           : snapshot.topology().domains(shortage.level)[At(s.domain.value())].path,
+        " takes ", WithThousands(s.fits), " of ", Pods(s.needed), " of \"", set.name, "\", ",
+        s.short_of == Shortfall::kOwnBound
+            ? std::string("which keeps its pods apart")
+            : absl::StrCat("short of ", snapshot.resources().name(s.short_of))));
+  }
+  const size_t more = shortage.domains.size() - named.size();
+  if (more > 0) texts.push_back(absl::StrCat("and ", more, " more that lack as many or more"));
+  std::string text = absl::StrJoin(texts, "; ");
+  if (shortage.level < 0) return text;
+  return absl::StrCat("no ", snapshot.topology().levels()[At(shortage.level)], " has room",
+                      text.empty() ? "" : ": ", text);
 }
 
 }  // namespace tessera

@@ -59,8 +59,33 @@ class Scene {
     const std::optional<NearMiss> miss = finder.Find(Find(name));
     if (!miss) return "";
     Recount(Find(name), *miss);
+    const std::optional<RoomShortage> proof = finder.Certify(Find(name));
+    EXPECT_EQ(proof.has_value(), !miss->together_only);
+    if (proof) Recount(Find(name), *proof);
     return Describe(state_, *miss);
   }
+
+  // No domain is left out, and in none there is room for what is needed.
+  void Recount(WorkloadId w, const RoomShortage& proof) {
+    ASSERT_TRUE(proof.level >= 0 || proof.domains.size() == 1u);
+    for (const Shortfall& shortfall : proof.domains) {
+      const PodSetInfo& set = snapshot_.pod_set(shortfall.pod_set);
+      ASSERT_EQ(set.workload, w);
+      ASSERT_EQ(shortfall.needed, set.min_count - state_.standing(shortfall.pod_set));
+      ASSERT_LT(shortfall.fits, shortfall.needed);
+      NodeRange range{0, snapshot_.num_nodes()};
+      if (proof.level >= 0) {
+        range = snapshot_.topology()
+                    .domains(proof.level)[static_cast<size_t>(shortfall.domain.value())]
+                    .nodes;
+      }
+      ASSERT_LE(CountIn(shortfall.pod_set, range), shortfall.fits);
+    }
+    ASSERT_FALSE(PlaceGang(state_, w).placed());
+  }
+
+  std::optional<RoomShortage> Proof() { return NearMissFinder(state_).Certify(Find("gang")); }
+  std::string ProofText() { return Describe(state_, *Proof()); }
 
   // Pods of the set, one after another, in the domain; then on each node without those
   // that would have to leave, and without all of them but one.
@@ -230,6 +255,58 @@ TEST(NearMissTest, FractionsAndSlices) {
       Scene(spec).Text(),
       "\"s\" needs 1 pod of a slice 1g.10gb; the cluster has room for 0; n1 would take 1 more "
       "without 1 pod of \"dev\" on 1 GPU");
+}
+
+TEST(NearMissTest, TheCertificateNamesWhatIsShortInEachDomain) {
+  SnapshotSpec spec = Racks();
+  Occupy(spec, "train", 8, {"n1", "n2"});  // r1 has 2 of 3 nodes
+  for (int i = 4; i < 8; ++i) spec.nodes[static_cast<size_t>(i)].capacity.cpu = Cores(5);
+  PodSet decode = MakePodSet("decode", 3, WholeGpus(8));
+  decode.request.cpu = Cores(6);  // no node of r2 has that
+  Gang(spec, {decode}, "rack");
+  Scene scene(spec);
+  const std::optional<RoomShortage> proof = scene.Proof();
+  ASSERT_TRUE(proof);
+  const PodSetId s = proof->domains.at(0).pod_set;
+  const RoomShortage expected{0, {{DomainId(0), s, 3, 2, kGpu}, {DomainId(1), s, 3, 0, kCpu}}};
+  EXPECT_EQ(*proof, expected);
+  EXPECT_EQ(scene.ProofText(),
+            "no rack has room: r1 takes 2 of 3 pods of \"decode\", short of gpu; r2 takes 0 of 3 "
+            "pods of \"decode\", short of cpu");
+  EXPECT_EQ(scene.Text(),
+            "\"decode\" needs 3 pods of 8 GPUs in one rack; rack r1 has room for 2; n1 would take "
+            "1 more without 1 pod of \"train\" on 8 GPUs");
+}
+
+TEST(NearMissTest, BoundsPerDomainCount) {
+  SnapshotSpec spec = Racks();
+  Occupy(spec, "train", 8, {"n1", "n2", "n3", "n4"});  // r1 is full
+  PodSet decode = MakePodSet("decode", 3, WholeGpus(8));
+  decode.max_per_domain = DomainLimit{"rack", 1};
+  Gang(spec, {decode});
+  Scene scene(spec);
+  // Of the four nodes of r1 one is enough; a second would take nothing.
+  EXPECT_EQ(scene.Text(),
+            "\"decode\" needs 3 pods of 8 GPUs; the cluster has room for 1; n1 would take 1 more "
+            "without 1 pod of \"train\" on 8 GPUs");
+  EXPECT_EQ(scene.ProofText(),
+            "the cluster takes 1 of 3 pods of \"decode\", which keeps its pods apart");
+}
+
+TEST(NearMissTest, OfManyDomainsThoseAreNamedThatLackLeast) {
+  SnapshotSpec spec;
+  spec.levels = {"rack"};
+  for (int i = 0; i < 12; ++i) {
+    Node node = MakeNode(absl::StrCat("n", 10 + i), i == 11 ? 4 : 2);
+    node.topology["rack"] = absl::StrCat("r", 10 + i);
+    spec.nodes.push_back(std::move(node));
+  }
+  Gang(spec, {MakePodSet("decode", 5, WholeGpus(1))}, "rack");
+  const std::string text = Scene(spec).ProofText();
+  EXPECT_EQ(text.substr(0, text.find("; r11")),
+            "no rack has room: r21 takes 4 of 5 pods of \"decode\", short of gpu; r10 takes 2 of 5 "
+            "pods of \"decode\", short of gpu");
+  EXPECT_EQ(text.substr(text.rfind("; ")), "; and 4 more that lack as many or more");
 }
 
 TEST(NearMissTest, AMinimumThatHoldsMissesNothing) {

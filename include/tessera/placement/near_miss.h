@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+class NodeClasses;
+
 // A node that would take more pods of the pod set if others left it.
 struct NodeToFree {
   NodeId node;
@@ -40,6 +42,30 @@ struct NearMiss {
   friend bool operator==(const NearMiss&, const NearMiss&) = default;
 };
 
+// Why one domain does not take a part of a gang: a pod set of which too few fit.
+struct Shortfall {
+  DomainId domain;  // invalid: the whole cluster
+  PodSetId pod_set;
+  int64_t needed = 0;
+  int64_t fits = 0;  // less than needed
+  // What is short, as an index of `Snapshot::resources()`: the one of which the domain
+  // has enough for the fewest pods, on nodes that they may use, all else aside. kGpu
+  // stands for devices, shares and slices alike; `kOwnBound` for what `max_per_node` and
+  // `max_per_domain` leave. Ties: GPUs, then the lower index, then the own bound.
+  static constexpr int kOwnBound = -1;
+  int short_of = 0;
+
+  friend bool operator==(const Shortfall&, const Shortfall&) = default;
+};
+
+// A proof by counting that a part of a gang fits no domain that it may have.
+struct RoomShortage {
+  int level = -1;                  // that the part requires; -1: the whole cluster
+  std::vector<Shortfall> domains;  // one for each, ascending
+
+  friend bool operator==(const RoomShortage&, const RoomShortage&) = default;
+};
+
 // Finds near misses in one state. It keeps a copy of the state and a list of the
 // pods on each node from the first question on.
 class NearMissFinder {
@@ -57,8 +83,14 @@ class NearMissFinder {
   // `w` itself never have to leave. O(nodes * pod sets of the gang).
   std::optional<NearMiss> Find(WorkloadId w);
 
+  // The proof by counting that the minimum of `w` has no place, for the same part.
+  // Nothing if there is none: the minimum holds, fits, or fails only by what its pod
+  // sets need together. O(nodes * pod sets of the gang).
+  std::optional<RoomShortage> Certify(WorkloadId w) const;
+
  private:
-  void AddNodesToFree(WorkloadId w, int leaf, NodeRange range, NearMiss& miss);
+  void AddNodesToFree(WorkloadId w, int leaf, const NodeClasses& classes, NodeRange range,
+                      NearMiss& miss);
   std::optional<NodeToFree> TryToFree(WorkloadId w, int leaf, NodeId n);
   std::vector<PodId> OthersOn(WorkloadId w, NodeId n);
 
@@ -70,6 +102,11 @@ class NearMissFinder {
 // "\"decode\" needs 4 pods of 8 GPUs in one rack; rack r7 has room for 3; n4 would
 // take 1 more without 2 pods of \"train\" on 4 GPUs".
 std::string Describe(const ClusterState& state, const NearMiss& miss);
+
+// "no rack has room: r1 takes 2 of 3 pods of \"decode\", short of gpu; r2 takes 0 of 3 pods
+// of \"decode\", short of cpu". Of more than 8 domains those that lack the fewest pods are
+// named; ties: the first.
+std::string Describe(const ClusterState& state, const RoomShortage& shortage);
 
 }  // namespace tessera
 
