@@ -268,6 +268,43 @@ TEST_F(ExactSearchTest, SpreadingIsFoundWhereGreedyTakesTheWrongRack) {
   EXPECT_EQ(AfterGreedyFailed(SearchOutcome::kPlaced).pods.size(), 4u);
 }
 
+TEST_F(ExactSearchTest, TheSecondBestStartOfASliceIsTriedToo) {
+  // Units 0 to 3. "half" starts at 0 or 2, "left" fits units 0 and 1 only, "right" and
+  // "end" units 2 and 3 only. A half at 0 costs others least (2 of "left"; at 2 it costs
+  // 2 of "right" and 2 of "end"), but beside it there is no room for "left".
+  GpuModel model;
+  model.name = "Halves";
+  model.memory_bytes = 40 * kBytesPerGiB;
+  model.units = model.compute_slices = model.memory_slices = 4;
+  const auto add = [&model](const char* name, int size, std::vector<int> starts) {
+    MigProfile profile;
+    profile.name = name;
+    profile.size = profile.compute_slices = profile.memory_slices = size;
+    profile.memory_bytes = size * 10 * kBytesPerGiB;
+    profile.max_instances = 2;
+    profile.starts = std::move(starts);
+    model.profiles.push_back(std::move(profile));
+  };
+  add("half", 2, {0, 2});
+  add("left", 1, {0, 1});
+  add("right", 1, {2, 3});
+  add("end", 1, {2, 3});
+  spec_.gpu_models = {model};
+  spec_.nodes = {MakeNode("n")};
+  spec_.nodes[0].gpu_model = "Halves";
+  spec_.nodes[0].gpus = {MakeMigGpu(MigMode::kDynamic)};
+  // Others wait for "right" and "end", so that the greedy search prefers 0, too.
+  spec_.workloads = {MakeWorkload("other", "",
+                                  {MakePodSet("right", 9, SliceOfProfile("right")),
+                                   MakePodSet("end", 9, SliceOfProfile("end"))})};
+  Gang({MakePodSet("half", 1, SliceOfProfile("half")),
+        MakePodSet("left", 1, SliceOfProfile("left"))});
+  Build();
+  const GangPlacement found = AfterGreedyFailed(SearchOutcome::kPlaced);
+  ASSERT_EQ(found.pods.size(), 2u);
+  EXPECT_EQ(state_->placement(found.pods[0]).start, 2) << "the larger one is first";
+}
+
 TEST_F(ExactSearchTest, EqualRacksOfUnequalBlocksAreNotAlike) {
   // Block b1 has two racks of one node, b2 one. "block" needs both nodes of b1, so that
   // "rack" must take the rack of b2, though its like in b1 comes first.
