@@ -1,9 +1,8 @@
 #ifndef TESSERA_PLACEMENT_SIMPLE_SCORERS_H_
 #define TESSERA_PLACEMENT_SIMPLE_SCORERS_H_
 
-// Scorers of one idea each, to use alone or in a `ScoreSum`. (Keeping the pods of a gang
-// close together is no business of a scorer: it belongs to the loop over domains, see
-// `PlaceGang`.)
+// Scorers of one idea each, to use alone or in a `ScoreSum`. Keeping the pods of a gang
+// close together is that of `TopologyCompact` (topology_compact.h).
 
 #include <algorithm>
 #include <cstdint>
