@@ -59,7 +59,7 @@ using BatchScorer =
 template <int64_t kWeight, NodeScorer Scorer>
 struct Weighted {
   static constexpr bool kEveryDevice = ScoresEveryDevice<Scorer>();
-  Scorer scorer = {};
+  Scorer scorer;
 
   int64_t Score(const ClusterState& state, const RequestClass& request,
                 const Candidate& candidate) const {
@@ -72,7 +72,7 @@ struct Weighted {
 template <NodeScorer... Scorers>
 struct ScoreSum {
   static constexpr bool kEveryDevice = (ScoresEveryDevice<Scorers>() || ...);
-  std::tuple<Scorers...> scorers = {};
+  std::tuple<Scorers...> scorers;
 
   int64_t Score(const ClusterState& state, const RequestClass& request,
                 const Candidate& candidate) const {
