@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tessera/io/openb.h"
@@ -69,12 +70,12 @@ void Report(benchmark::State& bench, size_t placed, const Snapshot& snapshot) {
 
 void PlaceAll(benchmark::State& bench, const Snapshot& snapshot, ClusterState& state,
               PodFinder find) {
+  std::vector<WorkloadId> all;
+  for (int w = 0; w < snapshot.num_workloads(); ++w) all.emplace_back(w);
   size_t placed = 0;
   for (auto _ : bench) {
     placed = 0;
-    for (int w = 0; w < snapshot.num_workloads(); ++w) {
-      placed += PlaceGang(state, WorkloadId(w), find).pods.size();
-    }
+    for (const GangPlacement& gang : PlaceMany(state, all, find)) placed += gang.pods.size();
     state.RollBack(0);
   }
   Report(bench, placed, snapshot);
