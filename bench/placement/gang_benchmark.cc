@@ -63,7 +63,22 @@ void RackOf512Pods(benchmark::State& bench) {
 }
 BENCHMARK(RackOf512Pods) TESSERA_SIZES;
 
-// The same, where all racks but one have a GPU too few.
+// 512 one-GPU pods, one to a node; and at most 32 to a rack.
+void Apart512Pods(benchmark::State& bench, bool by_rack) {
+  Workload gang = PendingGang("gang", 512, GpuRequest::Whole(1));
+  PodSet& set = gang.gang.pod_sets[0];
+  if (by_rack) {
+    set.max_per_domain = DomainLimit{"rack", 32};
+  } else {
+    set.max_per_node = 1;
+  }
+  ClusterState state = Fragmented(static_cast<int>(bench.range(0)), 0, 0, {std::move(gang)});
+  Place(bench, state, 512, SearchOutcome::kPlaced);
+}
+BENCHMARK_CAPTURE(Apart512Pods, by_node, false) TESSERA_SIZES;
+BENCHMARK_CAPTURE(Apart512Pods, by_rack, true) TESSERA_SIZES;
+
+// 512 pods in a rack, where all racks but one have a GPU too few.
 void LastRackOf512Pods(benchmark::State& bench) {
   Workload gang = PendingGang("gang", 512, GpuRequest::Whole(1));
   gang.gang.topology.required = "rack";

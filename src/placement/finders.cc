@@ -127,14 +127,23 @@ class Walk {
     return std::nullopt;
   }
 
-  // Of a domain that has all its pods of the set no node needs a look.
+  // The next node to look at: not one that has all its pods of the set, nor any of a
+  // domain that has.
   int NextAfter(NodeId n) const {
     const PodSetInfo& set = state_.snapshot().pod_set(query_.pod_set);
-    if (set.max_per_domain == 0) return n.value() + 1;
+    int next = n.value() + 1;
+    if (!set.is_spread()) return next;
     const Topology& topology = state_.snapshot().topology();
-    const DomainId d = topology.domain_of(n, set.domain_level);
-    if (!d.valid() || state_.LeftIn(d, query_.pod_set) > 0) return n.value() + 1;
-    return topology.NodesOf(set.domain_level, d).end;
+    for (NodeId at = n; at.value() < query_.range.end; at = NodeId(next)) {
+      if (at != n && state_.LeftOn(at, query_.pod_set) > 0) break;
+      next = at.value() + 1;
+      if (set.max_per_domain == 0) continue;
+      const DomainId d = topology.domain_of(at, set.domain_level);
+      if (d.valid() && state_.LeftIn(d, query_.pod_set) == 0) {
+        next = topology.NodesOf(set.domain_level, d).end;
+      }
+    }
+    return next;
   }
 
   NodeId FirstOf(const Stage& stage, int s, int shelf, NodeRange range) {
