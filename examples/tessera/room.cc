@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "examples/tessera/commands.h"
 #include "tessera/preemption/make_room.h"
-#include "tessera/schedule/room_step.h"
+#include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_victims.h"
 
 namespace tessera::cli {
@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMaxClaimants = 40;
 
 RoomRules RulesOf(const std::string& preset) {
-  return preset == "kai" ? KaiRoomRules() : RoomRules();
+  return RoomRulesOf(preset == "kai" ? KaiCompatible().rules : Strict().rules);
 }
 
 void PrintIndented(const std::string& text) {

@@ -436,7 +436,7 @@ bool IsWhole(const ClusterState& state, WorkloadId w) { return GangView(state, w
 
 bool MayPlace(const ClusterState& state, PodId p) {
   const PodPhase phase = state.snapshot().pod_phase(p);
-  return !state.is_placed(p) && (phase == PodPhase::kPending || phase == PodPhase::kNominated);
+  return !state.is_placed(p) && phase != PodPhase::kReleasing && !IsOver(phase);
 }
 
 }  // namespace tessera

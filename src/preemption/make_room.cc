@@ -25,7 +25,7 @@ RoomPlan PlanOn(const Snapshot& snapshot, const FairShares& shares, WorkloadId w
   QuotaLedger ledger(snapshot.queues(), usage, shares.capacity);
   const VictimWeights weights;
   const auto cost = [&weights](const Victim& victim) { return weights.Cost(victim); };
-  return plan({&now, &later, &ledger, &shares}, w, rules, cost);
+  return plan({&now, &later, &ledger, &shares, {}}, w, rules, cost);
 }
 
 // The cheaper of two plans, or the only one; ties: the first.
@@ -54,6 +54,23 @@ RoomPlan RefuseAll(const std::vector<RoomPlan>& refusals) {
   return plan;
 }
 
+// The cheapest of the steps in which others yield; `refusals`: of the steps before.
+RoomPlan YieldWith(RoomPlanner planner, std::vector<RoomPlan> refusals) {
+  RoomPlan best;
+  const auto consider = [&](RoomPlan plan) {
+    if (!plan.found()) refusals.push_back(plan);
+    best = CheaperOf(std::move(best), std::move(plan));
+  };
+  consider(planner.Yield(RoomStep::kConsolidate, {.move = true}));
+  consider(planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
+  consider(planner.Yield(RoomStep::kPreempt, {.preempt = true}));
+  // By all together where none alone suffices.
+  if (!best.found()) {
+    consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true, .move = true}));
+  }
+  return best.found() ? best : RefuseAll(refusals);
+}
+
 }  // namespace
 
 RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
@@ -79,23 +96,15 @@ RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& 
   return RoomPlanner(desk, w, rules, cost).Yield(RoomStep::kConsolidate, {.move = true});
 }
 
+RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
+  return YieldWith(RoomPlanner(desk, w, rules, cost), {});
+}
+
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
   RoomPlanner planner(desk, w, rules, cost);
-  std::vector<RoomPlan> refusals = {planner.Free()};
-  if (refusals[0].found()) return refusals[0];
-  RoomPlan best;
-  const auto consider = [&](RoomPlan plan) {
-    if (!plan.found()) refusals.push_back(plan);
-    best = CheaperOf(std::move(best), std::move(plan));
-  };
-  consider(planner.Yield(RoomStep::kConsolidate, {.move = true}));
-  consider(planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
-  consider(planner.Yield(RoomStep::kPreempt, {.preempt = true}));
-  // By all together where none alone suffices.
-  if (!best.found()) {
-    consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true, .move = true}));
-  }
-  return best.found() ? best : RefuseAll(refusals);
+  RoomPlan free = planner.Free();
+  if (free.found()) return free;
+  return YieldWith(std::move(planner), {std::move(free)});
 }
 
 RoomPlan PlanReclaim(const Snapshot& snapshot, const FairShares& shares, WorkloadId w,

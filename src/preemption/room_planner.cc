@@ -300,8 +300,9 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
   const size_t charges = ledger_.GetMark();
-  YieldBook book(state_, ledger_, *desk_.shares, {rules_.victims, rules_.costs, cost_}, rights, w_,
-                 need);
+  const YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
+                           desk_.spared};
+  YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
   if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
     return *std::move(refused);
   }

@@ -86,10 +86,24 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   if (gang.rule != YieldRule::kMoved) {
     gang.is_sound = GangCut(snapshot_, w, is_up_, leaves_).IsSound();
   }
-  if (!workload.max_disrupted) return;
+  if (workload.max_disrupted) {
+    gang.most = std::max(*workload.max_disrupted - CountDisrupted(w), 0);
+  }
+}
+
+// Pods that are leaving their place, or have been made to since the snapshot was taken.
+int YieldBook::CountDisrupted(WorkloadId w) const {
   const auto is_leaving = [](const Pod& pod) { return pod.phase == PodPhase::kReleasing; };
-  const auto leaving = std::ranges::count_if(workload.pods, is_leaving);
-  gang.most = std::max(*workload.max_disrupted - static_cast<int>(leaving), 0);
+  int count = static_cast<int>(std::ranges::count_if(snapshot_.workload(w).pods, is_leaving));
+  const WorkloadInfo& info = snapshot_.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    const PodId p(i);
+    const PodPhase phase = snapshot_.pod_phase(p);
+    const bool stood = phase == PodPhase::kRunning ||
+                       (phase == PodPhase::kNominated && policy_.honour_nominations);
+    count += stood && state_.placement(p) != snapshot_.pod_placement(p) ? 1 : 0;
+  }
+  return count;
 }
 
 void YieldBook::AddCandidates(WorkloadId claimant) {
@@ -103,6 +117,7 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     if (!stood || state_.placement(p) != snapshot_.pod_placement(p)) continue;
     if (gang.rule == YieldRule::kMoved && !runs) continue;
     if (workload_of(p) == claimant) continue;
+    if (!policy_.spared.empty() && policy_.spared[at(p)] != 0) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }

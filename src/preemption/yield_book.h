@@ -53,6 +53,8 @@ struct YieldPolicy {
   const VictimRules& rules;
   const RoomCosts& costs;
   VictimCost cost;
+  bool honour_nominations = true;
+  std::span<const char> spared;  // by pod: it stays; empty: nobody is spared
 };
 
 class YieldBook {
@@ -146,6 +148,7 @@ class YieldBook {
 
   void JudgeGangs(YieldRights rights, WorkloadId claimant);
   void JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w);
+  int CountDisrupted(WorkloadId w) const;
   void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;

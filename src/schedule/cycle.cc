@@ -1,249 +1,225 @@
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "src/schedule/claim_memory.h"
+#include "src/schedule/cycle_rooms.h"
 #include "src/schedule/job_facts.h"
-#include "src/schedule/job_queue.h"
+#include "src/schedule/job_server.h"
 #include "src/schedule/ledger_account.h"
 #include "src/schedule/pending_report.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/share/quota_ledger.h"
-#include "tessera/state/plan_writer.h"
 
 namespace tessera {
 namespace {
 
-// A state, and what searches found out about it: a cycle only fills states.
-struct Room {
-  ClusterState state;
-  SearchMemory memory;
-};
-
 class Cycle {
  public:
-  Cycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-        MakeQueueServer serve, JobComparison before, PodFinder find)
+  Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions)
       : snapshot_(snapshot),
         rules_(rules),
-        find_(find),
-        tables_(std::make_shared<const StateTables>(snapshot, rules.slices)),
+        room_rules_(RoomRulesOf(rules)),
+        cost_(functions.cost),
         usage_(MeasureUsage(snapshot, rules.usage)),
-        shares_(DivideFairShares(snapshot, rules.usage, usage_, divide, rules.division)),
+        shares_(DivideFairShares(snapshot, rules.usage, usage_, functions.divide, rules.division)),
         ledger_(snapshot.queues(), usage_, shares_.capacity),
-        order_(
-            serve(snapshot.queues(), shares_, ledger_, {&snapshot.resources(), shares_.capacity})),
         least_(snapshot, rules.usage.mig_charge),
-        now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
-        jobs_(static_cast<size_t>(snapshot.queues().size()), JobQueue(ServedLater{before})),
-        attempts_(static_cast<size_t>(snapshot.num_workloads())),
-        is_reserved_(attempts_.size()) {
-    if (!snapshot.releasing().empty()) {
-      const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
-      later_ = Room{ClusterState(tables_, initial), {}};
-    }
-  }
+        jobs_(snapshot,
+              functions.serve(snapshot.queues(), shares_, ledger_,
+                              {&snapshot.resources(), shares_.capacity}),
+              functions.before, least_),
+        rooms_(snapshot, rules_, room_rules_, functions.find),
+        attempts_(static_cast<size_t>(snapshot.num_workloads())) {}
 
   CycleResult Run() {
-    if (rules_.usage.honour_nominations) BindNominated();
-    if (rules_.growth == ElasticGrowth::kInTurn) {
-      CollectJobs([](GangStage) { return true; });
-      ServeAll();
-    } else {
-      // The greedy search for a gang may succeed on a fuller cluster where it
-      // failed before; a cycle ends when another round would change nothing.
-      for (bool progress = true; progress;) {
-        progress = ServeMinimums();
-        progress = ServeGrowth() || progress;
-      }
-    }
-    plan_.pending = ReportPending(now_.state, attempts_);
-    return {std::move(plan_), std::move(shares_)};
+    if (rules_.usage.honour_nominations) rooms_.BindNominated();
+    int64_t before = -1;
+    do {
+      before = rooms_.version();
+      for (CycleStep step : rules_.steps) RunStep(step);
+    } while (rules_.settle && rooms_.version() != before);
+    CycleResult result;
+    result.plan.actions = rooms_.TakeActions();
+    result.plan.pending = ReportPending(rooms_.reported(), attempts_);
+    result.shares = std::move(shares_);
+    result.certificates = std::move(certificates_);
+    return result;
   }
 
  private:
-  using StageFilter = bool (*)(GangStage);
-
   QueueId LeafOf(WorkloadId w) const { return snapshot_.info(w).queue; }
-  JobQueue& jobs(QueueId q) { return jobs_[static_cast<size_t>(q.value())]; }
 
-  bool ServeMinimums() {
-    growing_ = false;
-    CollectJobs([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
-    return ServeAll();
-  }
-
-  bool ServeGrowth() {
-    growing_ = true;
-    CollectJobs([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
-    return ServeAll();
-  }
-
-  // Binds nominated pods whose place is free of releasing ones, all of a workload
-  // or none; the others keep their reservation.
-  void BindNominated() {
-    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
-      const WorkloadInfo& info = snapshot_.info(WorkloadId(i));
-      const ClusterState::Mark mark = now_.state.GetMark();
-      std::vector<PodId> pods;
-      bool free = true;
-      for (int p = info.first_pod; p < info.first_pod + info.num_pods; ++p) {
-        if (snapshot_.pod_phase(PodId(p)) != PodPhase::kNominated) continue;
-        const PodPlacement& placement = snapshot_.pod_placement(PodId(p));
-        free = free && IsFree(now_.state, snapshot_.pod_set_of(PodId(p)), placement);
-        if (free) now_.state.Place(PodId(p), placement);
-        pods.push_back(PodId(p));
-      }
-      if (pods.empty()) continue;
-      if (free && IsWhole(now_.state, WorkloadId(i))) {
-        WriteBinds(now_.state, mark, pods, plan_.actions);
-        continue;
-      }
-      now_.state.RollBack(mark);
-      for (PodId p : pods) now_.state.Reserve(p, snapshot_.pod_placement(p));
-      is_reserved_[static_cast<size_t>(i)] = true;
+  void RunStep(CycleStep step) {
+    ++round_;
+    if (step == CycleStep::kEndStale) return EndStale();
+    step_ = step;
+    if (rules_.growth == ElasticGrowth::kInTurn) {
+      ServeAll([](GangStage) { return true; });
+      return;
     }
-    now_.state.Commit();
+    // The greedy search for a gang may succeed on a fuller cluster where it failed before; the
+    // step ends when another round would change nothing.
+    int64_t before = -1;
+    do {
+      before = rooms_.version();
+      growing_ = false;
+      ServeAll([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
+      growing_ = true;
+      ServeAll([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
+    } while (rooms_.version() != before);
   }
 
-  void Push(WorkloadId w) {
-    const Workload& workload = snapshot_.workload(w);
-    jobs(LeafOf(w)).push({workload.priority, StageOf(now_.state, w), workload.submitted, w});
-  }
+  // --- What waits -----------------------------------------------------------
 
-  void CollectJobs(StageFilter wanted) {
+  template <typename Filter>
+  void ServeAll(const Filter& wanted) {
     for (int i = 0; i < snapshot_.num_workloads(); ++i) {
       const WorkloadId w(i);
-      if (HasPlaceable(now_.state, w) && wanted(StageOf(now_.state, w))) Push(w);
+      const ClusterState& state = rooms_.latest();
+      // Who lost something waits for the next cycle where this one does not settle.
+      if (!rules_.settle && rooms_.has_lost(w)) continue;
+      if (HasPlaceable(state, w) && wanted(StageOf(state, w))) jobs_.Push(state, w);
     }
-    for (int q = 0; q < snapshot_.queues().size(); ++q) {
-      if (!jobs(QueueId(q)).empty()) RankQueue(QueueId(q));
-    }
-  }
-
-  void RankQueue(QueueId q) {
-    order_->SetJob(q, jobs(q).empty()
-                          ? std::nullopt
-                          : std::optional(least_.Of(now_.state, jobs(q).top().workload)));
-  }
-
-  // Tells whether anything was placed.
-  bool ServeAll() {
-    bool placed = false;
-    for (QueueId q = order_->Next(); q.valid(); q = order_->Next()) {
-      const WorkloadId w = jobs(q).top().workload;
-      jobs(q).pop();
-      if (TryJob(w)) {
-        placed = true;
-        if (HasPlaceable(now_.state, w)) Rejoin(w);
+    jobs_.RankAll(rooms_.latest());
+    for (WorkloadId w = jobs_.Next(); w.valid(); w = jobs_.Next()) {
+      if (Serve(w) && HasPlaceable(rooms_.latest(), w) && MayRejoin()) {
+        jobs_.Push(rooms_.latest(), w);
       }
-      RankQueue(q);
+      jobs_.Rank(rooms_.latest(), LeafOf(w));
     }
-    return placed;
   }
 
   // A gang that just started or grew comes back for more.
-  void Rejoin(WorkloadId w) {
-    if (rules_.growth == ElasticGrowth::kInTurn || growing_) Push(w);
+  bool MayRejoin() const {
+    if (step_ != CycleStep::kAllocate && !rules_.settle) return false;
+    return rules_.growth == ElasticGrowth::kInTurn || growing_;
+  }
+
+  // Tells whether `w` got something.
+  bool Serve(WorkloadId w) {
+    if (!rules_.settle && rooms_.has_lost(w)) return false;
+    switch (step_) {
+      case CycleStep::kAllocate:
+        return Allocate(w);
+      case CycleStep::kMakeRoom:
+        return Allocate(w) || MakeRoom(w);
+      case CycleStep::kConsolidate:
+      case CycleStep::kReclaim:
+      case CycleStep::kPreempt:
+        return MakeRoom(w);
+      case CycleStep::kEndStale:
+        break;
+    }
+    return false;
   }
 
   // Places the next unit of `w` if there is room and every queue permits it.
-  bool TryJob(WorkloadId w) {
-    const bool whole = IsWhole(now_.state, w);
+  bool Allocate(WorkloadId w) {
     const bool preemptible = snapshot_.workload(w).is_preemptible();
     std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
-    if (!whole) {
+    if (!IsWhole(rooms_.latest(), w)) {
       // A cheap answer for a queue that is full.
-      const auto refusal = ledger_.Check(LeafOf(w), least_.OfMinimum(now_.state, w), preemptible);
+      const auto refusal =
+          ledger_.Check(LeafOf(w), least_.OfMinimum(rooms_.latest(), w), preemptible);
       if (refusal) return attempt = Attempt{{}, refusal}, false;
     }
     LedgerAccount account(snapshot_, rules_.usage.mig_charge, ledger_, LeafOf(w), preemptible);
-    const auto [room, found] = SearchRooms(w, whole, account);
+    const GangPlacement found = rooms_.PlaceUnit(w, account);
     if (!found.placed()) {
       const bool refused = found.outcome == SearchOutcome::kRefused;
       return attempt = Attempt{found, refused ? account.refusal() : std::nullopt}, false;
     }
-    if (found.pods.empty()) return false;
-    if (room != &now_) is_reserved_[static_cast<size_t>(w.value())] = true;
-    Accept(*room, found.pods);
     ledger_.Commit();
+    return !found.pods.empty();
+  }
+
+  // --- Who yields -----------------------------------------------------------
+
+  RoomPlan PlanFor(WorkloadId w, const RoomDesk& desk) const {
+    switch (step_) {
+      case CycleStep::kConsolidate:
+        return PlanConsolidation(desk, w, room_rules_, cost_);
+      case CycleStep::kReclaim:
+        return PlanReclaim(desk, w, room_rules_, cost_);
+      case CycleStep::kPreempt:
+        return PlanPreemption(desk, w, room_rules_, cost_);
+      case CycleStep::kAllocate:
+      case CycleStep::kMakeRoom:
+      case CycleStep::kEndStale:
+        break;
+    }
+    return PlanYielding(desk, w, room_rules_, cost_);
+  }
+
+  bool MakeRoom(WorkloadId w) {
+    ClusterState& state = rooms_.latest();
+    if (claims_.IsHopeless(state, w, round_, rooms_.version())) return false;
+    RoomPlan plan = PlanFor(w, {nullptr, &state, &ledger_, &shares_, rooms_.placed()});
+    if (!plan.found()) {
+      claims_.Note(state, w, round_, rooms_.version());
+      return false;
+    }
+    rooms_.CarryOut(plan, ledger_);
+    ledger_.Commit();
+    for (PodId p : plan.evicted) {
+      const WorkloadId victim = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+      jobs_.Rank(rooms_.latest(), LeafOf(victim));
+    }
+    certificates_.push_back(std::move(plan.certificate));
     return true;
   }
 
-  // The first room that takes the next unit of `w`, now before later.
-  std::pair<Room*, GangPlacement> SearchRooms(WorkloadId w, bool whole, Account& account) {
-    // What joins a gang that waits for its place waits, too.
-    const bool now_allowed = !is_reserved_[static_cast<size_t>(w.value())];
-    std::vector<std::pair<Room*, bool>> rooms;
-    if (later_ && rules_.await_shared_gpu) {
-      if (now_allowed) rooms.emplace_back(&now_, true);
-      rooms.emplace_back(&*later_, true);
-    }
-    if (now_allowed) rooms.emplace_back(&now_, false);
-    if (later_) rooms.emplace_back(&*later_, false);
-    GangPlacement found{SearchOutcome::kAwaitsItsPlace, {}, PodSetId()};
-    for (const auto& [room, on_shared_gpu] : rooms) {
-      const GangOptions options{.account = &account,
-                                .budget = rules_.gang_budget,
-                                .exact_budget = rules_.exact_budget,
-                                .finder_withholds = on_shared_gpu,
-                                .memory = &room->memory};
-      const PodFinder find = on_shared_gpu ? PodFinder(FindOnSharedGpu) : find_;
-      found = whole ? GrowGang(room->state, w, find, options)
-                    : PlaceGang(room->state, w, find, options);
-      if (found.placed()) return {room, found};
-    }
-    return {&now_, found};
+  // --- What should not run --------------------------------------------------
+
+  // Below its minimum for longer than permitted, with pods that still run.
+  bool IsStale(WorkloadId w) const {
+    const Workload& workload = snapshot_.workload(w);
+    const int64_t grace = workload.stale_grace.value_or(room_rules_.victims.stale_grace);
+    const int64_t since = workload.stale_since.value_or(snapshot_.now());
+    if (grace == kUnlimited || snapshot_.now() - since < grace) return false;
+    const auto has = [&](PodPhase phase) {
+      return std::ranges::find(workload.pods, phase, &Pod::phase) != workload.pods.end();
+    };
+    if (!has(PodPhase::kRunning) || has(PodPhase::kSucceeded)) return false;
+    return !IsWhole(rooms_.latest(), w);
   }
 
-  // Writes what was placed into the plan, and repeats it in the other state.
-  void Accept(Room& room, std::span<const PodId> pods) {
-    const bool nominate = &room != &now_;
-    if (nominate) {
-      WriteNominations(room.state, pods, plan_.actions);
-    } else {
-      WriteBinds(room.state, 0, pods, plan_.actions);
+  void EndStale() {
+    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+      const WorkloadId w(i);
+      if (IsStale(w)) rooms_.EndStale(w, ledger_);
     }
-    Room* other = nominate ? &now_ : later_ ? &*later_ : nullptr;
-    room.state.Commit();
-    if (other == nullptr) return;
-    for (PodId p : pods) {
-      if (nominate) {
-        other->state.Reserve(p, room.state.placement(p));
-      } else {
-        other->state.Place(p, room.state.placement(p));
-      }
-    }
-    other->state.Commit();
+    ledger_.Commit();
   }
 
   const Snapshot& snapshot_;
   const CycleRules& rules_;
-  const PodFinder find_;
-  const std::shared_ptr<const StateTables> tables_;
+  const RoomRules room_rules_;
+  const VictimCost cost_;
   const std::vector<QueueUsage> usage_;
   FairShares shares_;
   QuotaLedger ledger_;
-  const std::unique_ptr<QueueServer> order_;
   const LeastCharges least_;
-  Room now_;                                      // releasing pods still hold their places
-  std::optional<Room> later_;                     // they are gone
-  std::vector<JobQueue> jobs_;                    // by queue
+  JobServer jobs_;
+  CycleRooms rooms_;
   std::vector<std::optional<Attempt>> attempts_;  // by workload
-  // By workload: some of it is nominated, and what comes later may depend on that.
-  std::vector<bool> is_reserved_;
+  ClaimMemory claims_;
+  std::vector<Certificate> certificates_;
+  CycleStep step_ = CycleStep::kAllocate;
   bool growing_ = false;
-  Plan plan_;
+  int64_t round_ = 0;
 };
 
 }  // namespace
 
-CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     MakeQueueServer serve, JobComparison before, PodFinder find) {
-  return Cycle(snapshot, rules, divide, serve, before, find).Run();
+CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
+                     const CycleFunctions& functions) {
+  return Cycle(snapshot, rules, functions).Run();
 }
 
 }  // namespace tessera

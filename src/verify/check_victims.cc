@@ -55,6 +55,7 @@ class VictimCheck {
       std::visit([this](const auto& action) { Read(action); }, actions[i]);
     }
     Close();
+    JudgeStale();
     return std::move(violations_).Take();
   }
 
@@ -91,8 +92,39 @@ class VictimCheck {
     if (deal_.claimant.valid()) Close();
     const std::optional<PodId> p = Follow(action);
     if (!p) return;
+    if (action.reason == kStaleReason) return ReadStale(*p, action_);
     deal_.lost.push_back({*p, action_, action.reason, action.on_behalf_of});
     deal_.evicted.insert(*p);
+  }
+
+  // For nobody's sake, so no deal. Whether the gang is below its minimum `CheckPlan` asks.
+  void ReadStale(PodId p, int action) {
+    stale_.insert(workload_of(p));
+    const Workload& stale = workload(workload_of(p));
+    const int64_t grace = stale.stale_grace.value_or(rules_.stale_grace);
+    const int64_t below = snapshot_.now() - stale.stale_since.value_or(snapshot_.now());
+    const auto succeeded = [](const Pod& pod) { return pod.phase == PodPhase::kSucceeded; };
+    if (grace == kUnlimited || below < grace) {
+      Report(action, absl::StrCat(stale.name, " has been below its minimum for ", below,
+                                  " seconds only"));
+    }
+    if (std::ranges::any_of(stale.pods, succeeded)) {
+      Report(action, absl::StrCat(stale.name, " has pods that succeeded"));
+    }
+    deal_.held = held_;
+  }
+
+  // Nothing of a gang that ends stays where it was.
+  void JudgeStale() {
+    for (WorkloadId w : stale_) {
+      const WorkloadInfo& info = snapshot_.info(w);
+      for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+        const PodId p(i);
+        const bool stays = snapshot_.pod_phase(p) == PodPhase::kRunning &&
+                           replay_.phase(p) == PodPhase::kRunning;
+        if (stays) Report(-1, absl::StrCat(NameOf(snapshot_, p), " stays of a gang that ends"));
+      }
+    }
   }
 
   void Read(const MoveAction& action) {
@@ -262,6 +294,7 @@ class VictimCheck {
   ViolationList violations_;
   std::vector<ResourceVector> held_;  // by queue
   std::map<WorkloadId, int> disrupted_;
+  std::set<WorkloadId> stale_;
   Deal deal_;
   int action_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/verify/plan_target.h"
 #include "src/verify/text.h"
+#include "src/verify/victim_units.h"
 #include "tessera/base/status.h"
 
 namespace tessera {
@@ -86,7 +87,15 @@ void PlanReplay::operator()(const EvictAction& action) {
   if (!later_.holds(*p) && !is_ignored_nomination) return Report(PhaseText(phase(*p)));
   const Workload& workload =
       snapshot_.workload(snapshot_.pod_set(snapshot_.pod_set_of(*p)).workload);
-  if (!workload.is_preemptible()) Report(workload.name + " is not preemptible");
+  if (action.reason == kStaleReason) {
+    const auto before = [this](PodId other) { return was_up(other); };
+    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(*p)).workload;
+    if (IsWholeAfter({snapshot_, w, before, before})) {
+      Report(workload.name + " is not below its minimum");
+    }
+  } else if (!workload.is_preemptible()) {
+    Report(workload.name + " is not preemptible");
+  }
   later_.Remove(*p);
   SetPhase(*p, now_.holds(*p) ? PodPhase::kReleasing : PodPhase::kPending);
   SetChange(*p, Change::kNone);
@@ -121,8 +130,11 @@ void PlanReplay::operator()(const NominateAction& action) {
   if (phase(*p) == PodPhase::kNominated) SetChange(*p, Change::kNew);
 }
 
+// A pod that the plan itself evicts may get another place; one that was leaving before ends
+// first.
 bool PlanReplay::MayStart(PodId p) {
-  const bool may = phase(p) == PodPhase::kPending || phase(p) == PodPhase::kNominated;
+  const bool evicted = phase(p) == PodPhase::kReleasing && was_up(p);
+  const bool may = evicted || phase(p) == PodPhase::kPending || phase(p) == PodPhase::kNominated;
   if (!may) Report(PhaseText(phase(p)));
   return may;
 }

@@ -117,6 +117,8 @@ class Splitter {
 
 }  // namespace
 
+bool IsWholeAfter(const GangBeforeAfter& gang) { return PartsOf(gang).front().holds; }
+
 std::string WhyNotLegal(const GangBeforeAfter& gang) {
   const std::vector<Part> parts = PartsOf(gang);
   const std::span<const GangNode> tree = gang.snapshot.gang(gang.workload);

@@ -5,11 +5,15 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/cluster/snapshot.h"
 
 namespace tessera {
+
+// `EvictAction::reason` of gangs that are below their minimum for too long.
+inline constexpr std::string_view kStaleReason = "stale";
 
 // What of a gang is there before and after, by predicates on pods.
 struct GangBeforeAfter {
@@ -18,6 +22,9 @@ struct GangBeforeAfter {
   std::function<bool(PodId)> was_up;
   std::function<bool(PodId)> is_up;
 };
+
+// Whether its minimum holds.
+bool IsWholeAfter(const GangBeforeAfter& gang);
 
 // What is wrong with what is left, in words; empty if it is legal.
 std::string WhyNotLegal(const GangBeforeAfter& gang);

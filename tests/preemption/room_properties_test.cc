@@ -6,7 +6,7 @@
 
 #include "tessera/io/plan_json.h"
 #include "tessera/io/snapshot_json.h"
-#include "tessera/schedule/room_step.h"
+#include "tessera/schedule/schedule.h"
 #include "tests/preemption/room_support.h"
 
 namespace tessera {
@@ -99,7 +99,7 @@ TEST(RoomProperties, VictimsThatFindANewPlaceAreMoved) {
 }
 
 TEST(RoomProperties, ByTheRulesOfKai) {
-  RoomRules rules = KaiRoomRules();
+  RoomRules rules = RoomRulesOf(KaiCompatible().rules);
   rules.exact_budget = 3000;
   rules.honour_nominations = true;
   ExamineAll(PlanReclaim, rules);

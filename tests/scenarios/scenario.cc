@@ -9,7 +9,6 @@
 #include "tessera/base/status.h"
 #include "tessera/cluster/plan.h"
 #include "tessera/io/snapshot_json.h"
-#include "tessera/schedule/room_step.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_plan.h"
 #include "tessera/verify/check_victims.h"
@@ -17,14 +16,39 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kAllocate = "allocate";
+absl::StatusOr<CycleStep> StepOf(std::string_view name) {
+  if (name == "allocate") return CycleStep::kAllocate;
+  if (name == "consolidation") return CycleStep::kConsolidate;
+  if (name == "reclaim") return CycleStep::kReclaim;
+  if (name == "preempt") return CycleStep::kPreempt;
+  if (name == "stalegangeviction") return CycleStep::kEndStale;
+  return absl::InvalidArgumentError(absl::StrCat("no step is named ", ToAbsl(name)));
+}
 
-// The step of that name, if it is one in which others yield.
-std::optional<RoomStep> RoomStepOf(std::string_view name) {
-  if (name == "consolidation") return RoomStep::kConsolidate;
-  if (name == "reclaim") return RoomStep::kReclaim;
-  if (name == "preempt") return RoomStep::kPreempt;
-  return std::nullopt;
+constexpr std::string_view kNeverWord = "never";
+
+absl::StatusOr<ScenarioRun> ReadRun(const nlohmann::json& run) {
+  ScenarioRun out;
+  const std::string mode = run.at("mode");
+  if (mode != "pass" && mode != "cycles") {
+    return absl::InvalidArgumentError(absl::StrCat("no mode is named ", mode));
+  }
+  if (mode == "cycles") {
+    out.settle = run.at("settle");
+    out.hold = run.value("hold", 0);
+  }
+  for (const std::string& name : run.value("steps", std::vector<std::string>())) {
+    TESSERA_ASSIGN_OR_RETURN(const CycleStep step, StepOf(name));
+    out.steps.push_back(step);
+  }
+  if (mode == "pass" && out.steps.empty()) {
+    return absl::InvalidArgumentError("mode pass needs steps");
+  }
+  if (const auto grace = run.find("stale_grace"); grace != run.end()) {
+    out.stale_grace = *grace == kNeverWord ? kUnlimited : grace->get<int64_t>();
+  }
+  out.max_evictions = run.value("max_evictions", 0);
+  return out;
 }
 
 std::vector<Expectation> ReadExpected(const nlohmann::json& workloads) {
@@ -117,22 +141,106 @@ bool Meets(const Expectation& expected, const std::map<std::string, int>& got) {
   });
 }
 
-void Compare(const Scenario& scenario, const PodStates& states, ScenarioResult& result) {
+void Compare(const Scenario& scenario, std::string_view when, ScenarioResult& result,
+             absl::FunctionRef<std::map<std::string, int>(WorkloadId)> count) {
   for (const Expectation& expected : scenario.expected) {
     const std::optional<WorkloadId> w = scenario.snapshot.FindWorkload(expected.workload);
     if (!w) {
       result.misses.push_back(expected.workload + ": is not in the snapshot");
       continue;
     }
-    const std::map<std::string, int> got = states.CountOf(*w);
+    const std::map<std::string, int> got = count(*w);
     if (Meets(expected, got)) continue;
-    result.misses.push_back(absl::StrCat(expected.workload, ": expected ",
+    result.misses.push_back(absl::StrCat(ToAbsl(when), expected.workload, ": expected ",
                                          expected.at_least ? "at least " : "", Join(expected.pods),
                                          "; got ", Join(got)));
   }
-  if (states.evictions() > scenario.max_evictions) {
-    result.misses.push_back(absl::StrCat("expected at most ", scenario.max_evictions,
-                                         " evictions; got ", states.evictions()));
+}
+
+// One cycle and what the referees hold against it.
+struct Judged {
+  CycleResult cycle;
+  std::vector<PlanViolation> violations;
+};
+
+template <typename Policy>
+Judged RunCycleOf(const Snapshot& snapshot, const ScenarioRun& run, Policy policy) {
+  if (!run.steps.empty()) policy.rules.steps = run.steps;
+  policy.rules.room.victims.stale_grace = run.stale_grace;
+  VictimRules victims = policy.rules.room.victims;
+  victims.mig_charge = policy.rules.usage.mig_charge;
+  Judged judged{Schedule(snapshot, policy), {}};
+  judged.violations = CheckPlan(snapshot, judged.cycle.plan,
+                                {.mig_charge = policy.rules.usage.mig_charge,
+                                 .honour_nominations = policy.rules.usage.honour_nominations});
+  for (PlanViolation& v :
+       CheckVictims(snapshot, judged.cycle.plan, judged.cycle.shares, victims,
+                    {.honour_nominations = policy.rules.usage.honour_nominations})) {
+    judged.violations.push_back(std::move(v));
+  }
+  return judged;
+}
+
+// Runs one cycle, and notes what the referees say and evictions beyond what is allowed.
+PodStates RunOne(const Scenario& scenario, const Snapshot& snapshot, std::string_view when,
+                 Plan& plan, ScenarioResult& result) {
+  Judged judged = scenario.kai ? RunCycleOf(snapshot, scenario.run, KaiCompatible())
+                               : RunCycleOf(snapshot, scenario.run, Strict());
+  for (const PlanViolation& violation : judged.violations) {
+    result.misses.push_back(absl::StrCat(ToAbsl(when), "referee: ", violation.text));
+  }
+  PodStates states(snapshot, judged.cycle.plan);
+  if (states.evictions() > scenario.run.max_evictions) {
+    result.misses.push_back(absl::StrCat(ToAbsl(when), "expected at most ",
+                                         scenario.run.max_evictions, " evictions; got ",
+                                         states.evictions()));
+  }
+  plan = std::move(judged.cycle.plan);
+  return states;
+}
+
+// As a host does between cycles here: what is bound runs, nobody is still leaving, and what is
+// nominated is pending again, without a reservation.
+absl::StatusOr<Snapshot> Advance(const Snapshot& snapshot, const Plan& plan) {
+  TESSERA_ASSIGN_OR_RETURN(const Snapshot applied, Apply(snapshot, plan));
+  SnapshotSpec spec = applied.spec();
+  for (Workload& workload : spec.workloads) {
+    std::erase_if(workload.pods, [](const Pod& pod) {
+      return pod.phase == PodPhase::kReleasing || pod.phase == PodPhase::kNominated;
+    });
+  }
+  return Snapshot::Create(std::move(spec));
+}
+
+// The state between cycles: bound pods run, all that have none are pending.
+std::map<std::string, int> BetweenCycles(std::map<std::string, int> counts) {
+  for (const auto& [from, to] : {std::pair("bound", "running"), std::pair("nominated", "pending"),
+                                 std::pair("evicted", "pending"), std::pair("moved", "pending"),
+                                 std::pair("releasing", "pending")}) {
+    if (const auto node = counts.extract(from); !node.empty()) counts[to] += node.mapped();
+  }
+  return counts;
+}
+
+void RunCycles(const Scenario& scenario, ScenarioResult& result) {
+  Snapshot snapshot = scenario.snapshot;
+  for (int i = 1; i <= scenario.run.settle + scenario.run.hold; ++i) {
+    const std::string when = absl::StrCat("cycle ", i, ": ");
+    Plan plan;
+    const PodStates states = RunOne(scenario, snapshot, when, plan, result);
+    const bool holds = i > scenario.run.settle;
+    if (i >= scenario.run.settle) {
+      // While it holds, a pod is where the plan puts it: evicted is a miss, nominated, too.
+      Compare(scenario, when, result, [&](WorkloadId w) {
+        return holds ? states.CountOf(w) : BetweenCycles(states.CountOf(w));
+      });
+    }
+    absl::StatusOr<Snapshot> next = Advance(snapshot, plan);
+    if (!next.ok()) {
+      result.misses.push_back(absl::StrCat(when, next.status().ToString()));
+      return;
+    }
+    snapshot = *std::move(next);
   }
 }
 
@@ -145,75 +253,23 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view json) {
       return InvalidAt("apiVersion", "must be \"tessera.scenario/v1\"");
     }
     TESSERA_ASSIGN_OR_RETURN(Snapshot snapshot, ParseSnapshot(file.at("snapshot").dump()));
-    const nlohmann::json& run = file.at("run");
-    return Scenario{file.at("name"),
-                    file.at("preset") == "kai",
-                    run.at("mode"),
-                    run.value("steps", std::vector<std::string>()),
-                    run.value("max_evictions", 0),
-                    std::move(snapshot),
-                    ReadExpected(file.at("expect").at("workloads"))};
+    TESSERA_ASSIGN_OR_RETURN(ScenarioRun run, ReadRun(file.at("run")));
+    return Scenario{file.at("name"), file.at("preset") == "kai", std::move(run),
+                    std::move(snapshot), ReadExpected(file.at("expect").at("workloads"))};
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }
 }
 
-namespace {
-
-// A plan, and what the referees hold against it.
-struct Judged {
-  Plan plan;
-  std::vector<PlanViolation> violations;
-};
-
-// A step in which others yield. Alone it lists nobody as pending, which is not held against it.
-Judged RunStep(const Scenario& scenario, RoomStep step, const CheckPlanOptions& options) {
-  const RoomRules rules = scenario.kai ? KaiRoomRules() : RoomRules();
-  RoomStepResult result =
-      scenario.kai ? RunRoomStep(scenario.snapshot, step, KaiCompatible(), rules, KaiVictimOrder())
-                   : RunRoomStep(scenario.snapshot, step, Strict(), rules);
-  Judged judged{std::move(result.plan), {}};
-  judged.violations = CheckPlan(scenario.snapshot, judged.plan, options);
-  std::erase_if(judged.violations,
-                [](const PlanViolation& v) { return v.text.starts_with("pending workload "); });
-  for (PlanViolation& v : CheckVictims(scenario.snapshot, judged.plan, result.shares, rules.victims,
-                                       {.honour_nominations = options.honour_nominations})) {
-    judged.violations.push_back(std::move(v));
-  }
-  return judged;
-}
-
-Judged RunAllocation(const Scenario& scenario, const CheckPlanOptions& options) {
-  Plan plan = scenario.kai ? Schedule(scenario.snapshot, KaiCompatible()).plan
-                           : Schedule(scenario.snapshot).plan;
-  std::vector<PlanViolation> violations = CheckPlan(scenario.snapshot, plan, options);
-  return {std::move(plan), std::move(violations)};
-}
-
-}  // namespace
-
 ScenarioResult RunScenario(const Scenario& scenario) {
   ScenarioResult result;
-  if (scenario.mode != "pass") {
-    result.skipped = absl::StrCat("mode ", scenario.mode);
+  if (scenario.run.settle > 0) {
+    RunCycles(scenario, result);
     return result;
   }
-  for (const std::string& step : scenario.steps) {
-    const bool known = step == kAllocate || RoomStepOf(step);
-    if (!known || scenario.steps.size() > 1) result.skipped = absl::StrCat("step ", step);
-  }
-  if (!result.skipped.empty()) return result;
-  CheckPlanOptions options;
-  if (scenario.kai) {
-    options.mig_charge = MigCharge::kWholeG;
-    options.honour_nominations = false;
-  }
-  const std::optional<RoomStep> step = RoomStepOf(scenario.steps.front());
-  const Judged judged = step ? RunStep(scenario, *step, options) : RunAllocation(scenario, options);
-  for (const PlanViolation& violation : judged.violations) {
-    result.misses.push_back("referee: " + violation.text);
-  }
-  Compare(scenario, PodStates(scenario.snapshot, judged.plan), result);
+  Plan plan;
+  const PodStates states = RunOne(scenario, scenario.snapshot, "", plan, result);
+  Compare(scenario, "", result, [&](WorkloadId w) { return states.CountOf(w); });
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "tessera/cluster/snapshot.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 
@@ -21,12 +22,20 @@ struct Expectation {
   bool at_least = false;  // other pods of the workload are not checked
 };
 
+struct ScenarioRun {
+  std::vector<CycleStep> steps;  // none: those of the preset
+  // Cycles until the expected state is reached, and how many more it must hold; no `settle`: one
+  // pass over the steps, of which the plan is compared.
+  int settle = 0;
+  int hold = 0;
+  int64_t stale_grace = 60;
+  int max_evictions = 0;  // in each cycle, moves included
+};
+
 struct Scenario {
   std::string name;
   bool kai = false;  // preset `kai` rather than `strict`
-  std::string mode;
-  std::vector<std::string> steps;
-  int max_evictions = 0;
+  ScenarioRun run;
   Snapshot snapshot;
   std::vector<Expectation> expected;
 };
@@ -35,9 +44,8 @@ struct Scenario {
 // snapshot that is rejected.
 absl::StatusOr<Scenario> ParseScenario(std::string_view json);
 
-// What came of a scenario. Neither skipped nor missed: it passed.
+// What came of a scenario: it passed if it missed nothing.
 struct ScenarioResult {
-  std::string skipped;              // the step or mode that does not exist yet
   std::vector<std::string> misses;  // "job0: expected 2 bound, got 1"
 };
 

@@ -3,6 +3,8 @@
 
 // Who may be asked to yield, as plain data: planners follow it and `CheckVictims` judges by it.
 
+#include <cstdint>
+
 #include "tessera/cluster/charge.h"
 
 namespace tessera {
@@ -39,6 +41,9 @@ struct VictimRules {
   // A victim that fits elsewhere at once is moved there, and loses nothing then: whether it had
   // to yield is not asked.
   bool replace_victims = false;
+  // Seconds that a gang may run below its minimum; kUnlimited: for ever. A workload may
+  // state its own.
+  int64_t stale_grace = 60;
 
   friend bool operator==(const VictimRules&, const VictimRules&) = default;
 };

@@ -140,7 +140,8 @@ std::vector<GangPlacement> PlaceMany(ClusterState& state, std::span<const Worklo
 // Whether every minimum of the gang holds with what is placed in `state`.
 bool IsWhole(const ClusterState& state, WorkloadId w);
 
-// Whether `p` may be placed: pending, or nominated but not held by the state.
+// Whether `p` may be placed: pending, or else nominated or running, but no longer held by the
+// state.
 bool MayPlace(const ClusterState& state, PodId p);
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 //   if (plan.found()) Carry out plan.actions; ToText(plan.certificate) says why.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/cluster/certificate.h"
@@ -40,6 +41,7 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
+  std::span<const char> spared;  // by pod: it keeps its place; empty: nobody is spared
 };
 
 // A pod, and where it gets its place.
@@ -94,7 +96,9 @@ RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rul
 // model and within the domains that its gang requires.
 RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
                            VictimCost cost);
-// By whatever costs least: what is free, idle MIG instances carved anew, moves, evictions.
+// By whichever of these costs least or, where none suffices, all of them together.
+RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
+// The same, but first by what is free, idle MIG instances carved anew.
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
 
 // The same with a host's `VictimOrder`.

@@ -9,11 +9,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "tessera/cluster/certificate.h"
 #include "tessera/cluster/fair_shares.h"
 #include "tessera/cluster/plan.h"
 #include "tessera/cluster/snapshot.h"
 #include "tessera/placement/finders.h"
+#include "tessera/preemption/make_room.h"
+#include "tessera/preemption/victim_order.h"
 #include "tessera/share/fair_shares.h"
 #include "tessera/share/job_order.h"
 #include "tessera/share/queue_order.h"
@@ -28,9 +32,26 @@ enum class ElasticGrowth {
   kInTurn,         // in the order of jobs, one unit at a time
 };
 
+// One pass over all that waits, each job at its turn; or over what should not run.
+enum class CycleStep {
+  kAllocate,     // on what is free, or will be once releasing pods are gone
+  kMakeRoom,     // the same; failing that, others yield as `PlanYielding` has it
+  kConsolidate,  // others yield as `PlanConsolidation` has it
+  kReclaim,      // `PlanReclaim`
+  kPreempt,      // `PlanPreemption`
+  kEndStale,     // gangs that are below their minimum for too long are evicted
+};
+
 // The rules of a cycle, as plain data. The other choices (division, order of
-// queues, finder) are types; see `Schedule`.
+// queues, jobs and victims, finder) are types; see `Schedule`.
 struct CycleRules {
+  std::vector<CycleStep> steps = {CycleStep::kMakeRoom, CycleStep::kEndStale};
+  // The steps are repeated until none of them changes anything. Else each has its turn
+  // once, each job has one turn in a step in which others yield, and who lost something in
+  // this cycle waits for the next.
+  bool settle = true;
+  // What is said there of MIG charges and nominations is taken from `usage`.
+  RoomRules room;
   UsagePolicy usage;
   DivisionOptions division;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
@@ -42,35 +63,56 @@ struct CycleRules {
   SlicePolicy slices;
 };
 
-// A policy: how to divide, which queue to serve, and which of its jobs. Each part
-// can be replaced by a type of the host.
-template <DivisionRule D, QueueOrder O, JobOrder J = PriorityThenAge>
+// `rules.room`, with what `rules.usage` says.
+inline RoomRules RoomRulesOf(const CycleRules& rules) {
+  RoomRules room = rules.room;
+  room.victims.mig_charge = rules.usage.mig_charge;
+  room.honour_nominations = rules.usage.honour_nominations;
+  return room;
+}
+
+// A policy: how to divide, which queue to serve, which of its jobs, and what it costs that
+// others yield. Each part can be replaced by a type of the host.
+template <DivisionRule D, QueueOrder O, JobOrder J = PriorityThenAge,
+          VictimOrder V = VictimWeights>
 struct SchedulePolicy {
   using Order = O;
   D division;
   O order;
   CycleRules rules;
   J jobs;
+  V victims;
 };
 
-// The default: dominant-resource fairness, minimums before growth.
+// The default: dominant-resource fairness, minimums before growth, until nothing changes.
 inline SchedulePolicy<DominantResourceDivision, DominantShareOrder> Strict() { return {}; }
 
-// KAI-Scheduler's documented arithmetic and order, for comparison.
+// KAI-Scheduler's documented arithmetic, order and steps, for comparison. Victims: the queue
+// furthest above its share, then the lowest priority, then the youngest, as far as costs can
+// say it.
 inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   CycleRules rules;
+  rules.steps = {CycleStep::kAllocate, CycleStep::kConsolidate, CycleStep::kReclaim,
+                 CycleStep::kPreempt, CycleStep::kEndStale};
+  rules.settle = false;
+  rules.room.victims = KaiVictimRules();
+  rules.room.costs.share = 1000000;
   rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false, /*count_unschedulable=*/true};
   rules.division.usage_strength = 1000;
   rules.division.cap_by_children = false;
   rules.growth = ElasticGrowth::kInTurn;
   rules.await_shared_gpu = true;
-  return {{}, {}, rules, {}};
+  VictimWeights victims;
+  victims.gpu_hour = victims.core_hour = 0;
+  return {{}, {}, rules, {}, victims};
 }
 
 // What a cycle decided, and by which shares.
 struct CycleResult {
   Plan plan;
   FairShares shares;
+  // Of every workload for which others yield, in the order of the plan.
+  std::vector<Certificate> certificates;
 };
 
 using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
@@ -78,40 +120,49 @@ using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
 
 using JobComparison = absl::FunctionRef<bool(const Job&, const Job&)>;
 
-// Calls `call` with the choices of `policy` as functions, which live as long as the call.
-template <typename Policy, typename Call>
-auto WithFunctionsOf(const Policy& policy, const Call& call) {
-  return call([&policy](const Division& division,
-                        Claims& claims) { policy.division.Divide(division, claims); },
-              [&policy](const QueueTree& tree, const FairShares& shares, const QuotaLedger& ledger,
-                        const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
-                return std::make_unique<ServiceOrder<typename Policy::Order>>(
-                    tree, shares, ledger, context, policy.order);
-              },
-              [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); });
-}
+// The choices of a policy that are types, as functions.
+struct CycleFunctions {
+  DivideFunction divide;
+  MakeQueueServer serve;
+  JobComparison before;
+  VictimCost cost;
+  PodFinder find;
+};
 
 // The cycle with its policy as functions; hosts call the template below.
-CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules, DivideFunction divide,
-                     MakeQueueServer serve, JobComparison before, PodFinder find);
+CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
+                     const CycleFunctions& functions);
 
-// Plans what to start now. Queues are served in order, in each queue its jobs in
-// theirs (by default the highest priority, then the oldest, then by name); a gang
-// starts when all its minimums fit and every queue above it permits the charge,
-// else it waits with a reason and the next job has its turn. Fair shares order
-// queues; they never keep a pod from free capacity: limits do, and quota for
-// non-preemptible work. Pods that fit only where releasing pods still are get
-// nominated, and with them all that their gang starts in this cycle. Nominated
-// pods whose place has become free are bound.
+// Plans what to start now, and who yields for it. Queues are served in order, in each queue
+// its jobs in theirs (by default the highest priority, then the oldest, then by name); a gang
+// starts when all its minimums fit and every queue above it permits the charge; where they do
+// not fit others yield, if they may be made to (`PlanYielding`); else it waits with a reason
+// and the next job has its turn. Fair shares order queues and decide who yields; they never
+// keep a pod from free capacity: limits do, and quota for non-preemptible work. Pods that fit
+// only where others leave get nominated, and with them all that their gang starts in this
+// cycle. Nominated pods whose place has become free are bound.
+//
+// A job for which nobody could yield spares the like of it, and what asks for more, the
+// attempt until something changes. Who lost something is served again as what waits; nobody
+// yields twice in a cycle, nor what this cycle placed.
 //
 // Deterministic: equal snapshots give equal plans, in whatever order their parts
-// were listed. O((pods placed + jobs) * log + classes that wait * nodes).
+// were listed. O((pods placed + jobs) * log + classes that wait * nodes), and `PlanYielding`
+// for each distinct job that does not fit.
 template <typename Policy>
 CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder find = FindPacked) {
-  return WithFunctionsOf(policy,
-                         [&](DivideFunction divide, MakeQueueServer serve, JobComparison before) {
-                           return RunCycle(snapshot, policy.rules, divide, serve, before, find);
-                         });
+  const auto divide = [&policy](const Division& division, Claims& claims) {
+    policy.division.Divide(division, claims);
+  };
+  const auto serve = [&policy](const QueueTree& tree, const FairShares& shares,
+                               const QuotaLedger& ledger,
+                               const QueueOrderContext& context) -> std::unique_ptr<QueueServer> {
+    return std::make_unique<ServiceOrder<typename Policy::Order>>(tree, shares, ledger, context,
+                                                                  policy.order);
+  };
+  const auto before = [&policy](const Job& a, const Job& b) { return policy.jobs.Before(a, b); };
+  const auto cost = [&policy](const Victim& victim) { return policy.victims.Cost(victim); };
+  return RunCycle(snapshot, policy.rules, {divide, serve, before, cost, find});
 }
 
 inline CycleResult Schedule(const Snapshot& snapshot) { return Schedule(snapshot, Strict()); }

@@ -35,15 +35,16 @@ struct CheckPlanOptions {
 // anything. Actions come first, in order; then gangs, queues, `pending`.
 //
 // Every action:
-// - evict: the pod runs or is nominated, its workload is preemptible. move: the
-//   pod runs, its workload is movable, the target is fit for a nomination.
+// - evict: the pod runs or is nominated, its workload is preemptible or, where the reason is
+//   "stale", was below its minimum before the plan. move: the pod runs, its workload is movable,
+//   the target is fit for a nomination.
 // - destroy, set_mig, create: the GPU is `dynamic`. The instance to destroy exists
 //   and is idle. The GPU to switch is healthy, without pods and instances, and
 //   really changes. The instance to create finds MIG on and the GPU healthy, starts
 //   where the layout at that moment lets it, and covers no slice that is reserved
 //   as another instance.
-// - bind, nominate: the pod is pending or nominated, and holds no old place. The
-//   node is schedulable, passes selector, taints and models. The devices exist, are
+// - bind, nominate: the pod is pending, nominated, or evicted by the plan; to bind, it holds no
+//   old place. The node is schedulable, passes selector, taints and models. The devices exist, are
 //   distinct, healthy, and what the request asks of that model. A whole GPU or a
 //   fraction needs MIG mode off, a slice an existing instance. Nothing else is on a
 //   whole GPU, fractions sum to at most the device, an instance has one pod, kinds

@@ -25,6 +25,8 @@ struct CheckVictimsOptions {
 //
 // A plan is read as deals, one after the other: evictions and moves, then the binds and
 // nominations of the one workload that they are for. In each:
+// - "stale" evicts for nobody and is no part of a deal: the workload is below its minimum for as
+//   long as `rules.stale_grace` or its own says, no pod of it succeeded, and all of it leaves.
 // - Evictions name that workload. Its preemption delay is over. Others are moved for it only if
 //   the rules say so; what moves is movable.
 // - "preempt": the victim is preemptible, of the same queue, and of lower priority. "reclaim":

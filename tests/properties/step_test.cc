@@ -1,6 +1,6 @@
 // What must hold of a step in which others yield for all that waits, on any cluster.
 
-#include "tessera/schedule/room_step.h"
+#include "tessera/schedule/schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,45 +38,44 @@ SnapshotSpec Crowded(RandomCluster& random) {
 }
 
 template <typename Policy>
-int Examine(int seed, const Policy& policy, const RoomRules& rules, RoomStep step) {
+int Examine(int seed, Policy policy, CycleStep step) {
   RandomCluster random(static_cast<uint32_t>(seed));
   const SnapshotSpec spec = Crowded(random);
   const Snapshot snapshot = CreateOrDie(spec);
-  const RoomStepResult result = RunRoomStep(snapshot, step, policy, rules);
+  policy.rules.steps = {step};
+  policy.rules.room.exact_budget = 1000;
+  const CycleResult result = Schedule(snapshot, policy);
+  const bool honours = policy.rules.usage.honour_nominations;
   std::string objections;
-  for (const PlanViolation& v : CheckPlan(snapshot, result.plan,
-                                          {.mig_charge = rules.victims.mig_charge,
-                                          .honour_nominations = rules.honour_nominations})) {
-    if (!v.text.starts_with("pending workload ")) absl::StrAppend(&objections, v.text, "\n");
-  }
-  for (const PlanViolation& v : CheckVictims(snapshot, result.plan, result.shares, rules.victims,
-                                             {.honour_nominations = rules.honour_nominations})) {
+  for (const PlanViolation& v :
+       CheckPlan(snapshot, result.plan,
+                 {.mig_charge = policy.rules.usage.mig_charge, .honour_nominations = honours})) {
     absl::StrAppend(&objections, v.text, "\n");
   }
-  EXPECT_EQ(objections, "") << "seed " << seed << " " << ToString(step) << "\n"
+  for (const PlanViolation& v :
+       CheckVictims(snapshot, result.plan, result.shares, policy.rules.room.victims,
+                    {.honour_nominations = honours})) {
+    absl::StrAppend(&objections, v.text, "\n");
+  }
+  EXPECT_EQ(objections, "") << "seed " << seed << " step " << static_cast<int>(step) << "\n"
                             << WriteSnapshot(snapshot) << WritePlan(result.plan);
   // A nomination that is ignored stands in the way of what is placed.
-  if (rules.honour_nominations) {
-    EXPECT_THAT(ApplyAndSettle(snapshot, result.plan), IsOk()) << "seed " << seed;
-  }
+  if (honours) EXPECT_THAT(ApplyAndSettle(snapshot, result.plan), IsOk()) << "seed " << seed;
   const Snapshot shuffled = CreateOrDie(random.Shuffled(spec));
-  EXPECT_EQ(WritePlan(RunRoomStep(shuffled, step, policy, rules).plan), WritePlan(result.plan))
-      << "seed " << seed;
+  EXPECT_EQ(WritePlan(Schedule(shuffled, policy).plan), WritePlan(result.plan)) << "seed " << seed;
   int yielding = 0;
   for (const Certificate& c : result.certificates) yielding += c.victims.empty() ? 0 : 1;
   return yielding;
 }
 
-TEST(RoomStepProperties, TheRefereesAcceptWhatEveryStepPlans) {
+TEST(StepProperties, TheRefereesAcceptWhatEveryStepPlans) {
   const int cases = RandomCases(150, 5000);
   int yielding = 0;
   for (int seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed) {
-    for (RoomStep step :
-         {RoomStep::kConsolidate, RoomStep::kReclaim, RoomStep::kPreempt, RoomStep::kEvict}) {
-      yielding += Examine(seed, Strict(), {.exact_budget = 1000}, step);
-      RoomRules kai = KaiRoomRules();
-      kai.exact_budget = 1000;
-      yielding += Examine(seed, KaiCompatible(), kai, step);
+    for (CycleStep step : {CycleStep::kConsolidate, CycleStep::kReclaim, CycleStep::kPreempt,
+                           CycleStep::kMakeRoom}) {
+      yielding += Examine(seed, Strict(), step);
+      yielding += Examine(seed, KaiCompatible(), step);
     }
   }
   EXPECT_GT(yielding, cases / 10);

@@ -1,0 +1,164 @@
+#include "src/schedule/cycle_rooms.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "tessera/state/plan_writer.h"
+
+namespace tessera {
+
+CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
+                       const RoomRules& room_rules, PodFinder find)
+    : snapshot_(snapshot),
+      rules_(rules),
+      room_rules_(room_rules),
+      find_(find),
+      tables_(std::make_shared<const StateTables>(snapshot, rules.slices)),
+      now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
+      waits_(static_cast<size_t>(snapshot.num_workloads())),
+      has_lost_(waits_.size()),
+      placed_(static_cast<size_t>(snapshot.num_pods())) {
+  if (snapshot.releasing().empty()) return;
+  const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
+  later_ = Room{ClusterState(tables_, initial), {}};
+}
+
+void CycleRooms::BindNominated() {
+  for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+    const WorkloadInfo& info = snapshot_.info(WorkloadId(i));
+    const ClusterState::Mark mark = now_.state.GetMark();
+    std::vector<PodId> pods;
+    bool free = true;
+    for (int p = info.first_pod; p < info.first_pod + info.num_pods; ++p) {
+      if (snapshot_.pod_phase(PodId(p)) != PodPhase::kNominated) continue;
+      const PodPlacement& placement = snapshot_.pod_placement(PodId(p));
+      free = free && IsFree(now_.state, snapshot_.pod_set_of(PodId(p)), placement);
+      if (free) now_.state.Place(PodId(p), placement);
+      pods.push_back(PodId(p));
+    }
+    if (pods.empty()) continue;
+    if (free && IsWhole(now_.state, WorkloadId(i))) {
+      WriteBinds(now_.state, mark, pods, actions_);
+      for (PodId p : pods) placed_[at(p)] = 1;
+      continue;
+    }
+    now_.state.RollBack(mark);
+    for (PodId p : pods) now_.state.Reserve(p, snapshot_.pod_placement(p));
+    waits_[static_cast<size_t>(i)] = 1;
+  }
+  now_.state.Commit();
+}
+
+GangPlacement CycleRooms::SearchIn(Room& room, WorkloadId w, Account& account,
+                                   bool on_shared_gpu) const {
+  const GangOptions options{.account = &account,
+                            .budget = rules_.gang_budget,
+                            .exact_budget = rules_.exact_budget,
+                            .finder_withholds = on_shared_gpu,
+                            .memory = &room.memory};
+  const PodFinder find = on_shared_gpu ? PodFinder(FindOnSharedGpu) : find_;
+  return IsWhole(room.state, w) ? GrowGang(room.state, w, find, options)
+                                : PlaceGang(room.state, w, find, options);
+}
+
+// The first room that takes it, now before later.
+GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
+  // What joins a gang that waits for its place waits, too.
+  const bool now_allowed = waits_[at(w)] == 0 && !now_is_behind_;
+  std::vector<std::pair<Room*, bool>> rooms;
+  if (later_ && rules_.await_shared_gpu) {
+    if (now_allowed) rooms.emplace_back(&now_, true);
+    rooms.emplace_back(&*later_, true);
+  }
+  if (now_allowed) rooms.emplace_back(&now_, false);
+  if (later_) rooms.emplace_back(&*later_, false);
+  GangPlacement found{SearchOutcome::kAwaitsItsPlace, {}, PodSetId()};
+  for (const auto& [room, on_shared_gpu] : rooms) {
+    found = SearchIn(*room, w, account, on_shared_gpu);
+    if (!found.placed()) continue;
+    if (!found.pods.empty()) Accept(*room, w, found.pods);
+    return found;
+  }
+  return found;
+}
+
+// Writes what was placed into the plan, and repeats it in the other state.
+void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
+  ++version_;
+  for (PodId p : pods) placed_[at(p)] = 1;
+  if (&room == &now_) {
+    WriteBinds(now_.state, 0, pods, actions_);
+    if (later_) {
+      for (PodId p : pods) later_->state.Place(p, now_.state.placement(p));
+    }
+  } else if (waits_[at(w)] != 0 || !now_is_behind_ || !BindIfFree(pods)) {
+    WriteNominations(later_->state, pods, actions_);
+    ReserveNow(pods);
+    waits_[at(w)] = 1;
+  }
+  now_.state.Commit();
+  if (later_) later_->state.Commit();
+}
+
+// Binds pods that were placed later where their places are free now as well.
+bool CycleRooms::BindIfFree(std::span<const PodId> pods) {
+  const ClusterState::Mark mark = now_.state.GetMark();
+  for (PodId p : pods) {
+    const PodPlacement& placement = later_->state.placement(p);
+    if (now_.state.is_placed(p) || !IsFree(now_.state, snapshot_.pod_set_of(p), placement)) {
+      now_.state.RollBack(mark);
+      return false;
+    }
+    now_.state.Place(p, placement);
+  }
+  WriteBinds(now_.state, mark, pods, actions_);
+  return true;
+}
+
+void CycleRooms::ReserveNow(std::span<const PodId> pods) {
+  for (PodId p : pods) {
+    if (now_.state.is_placed(p)) {
+      now_is_behind_ = true;
+    } else {
+      now_.state.Reserve(p, later_->state.placement(p));
+    }
+  }
+}
+
+void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
+  ++version_;
+  anyone_leaves_ = true;
+  if (!later_) later_ = Room{now_.state, {}};
+  later_->memory = {};
+  tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}});
+  const auto workload_of = [this](PodId p) {
+    return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+  };
+  for (PodId p : plan.evicted) has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
+  for (const PodTarget& move : plan.moved) {
+    waits_[at(workload_of(move.pod))] = 1;
+    placed_[at(move.pod)] = 1;
+    now_is_behind_ = true;
+  }
+  std::vector<PodId> placed;
+  for (const PodTarget& target : plan.placed) placed.push_back(target.pod);
+  ReserveNow(placed);
+  for (PodId p : placed) waits_[at(workload_of(p))] = placed_[at(p)] = 1;
+  now_.state.Commit();
+  later_->state.Commit();
+  std::ranges::copy(plan.actions, std::back_inserter(actions_));
+}
+
+void CycleRooms::EndStale(WorkloadId w, QuotaLedger& ledger) {
+  RoomPlan plan;
+  const WorkloadInfo& info = snapshot_.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    const PodId p(i);
+    if (!latest().is_placed(p)) continue;
+    plan.evicted.push_back(p);
+    plan.actions.push_back(EvictAction{snapshot_.pod_ref(p), "stale", ""});
+  }
+  if (!plan.evicted.empty()) CarryOut(plan, ledger);
+}
+
+}  // namespace tessera

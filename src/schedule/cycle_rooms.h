@@ -1,0 +1,90 @@
+#ifndef TESSERA_SRC_SCHEDULE_CYCLE_ROOMS_H_
+#define TESSERA_SRC_SCHEDULE_CYCLE_ROOMS_H_
+
+// What a cycle has planned so far: the cluster as it is now, as it will be once all have left
+// that leave, and the actions that lead there.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/placement/gang_placement.h"
+#include "tessera/preemption/make_room.h"
+#include "tessera/schedule/schedule.h"
+
+namespace tessera {
+
+class CycleRooms {
+ public:
+  CycleRooms(const Snapshot& snapshot, const CycleRules& rules, const RoomRules& room_rules,
+             PodFinder find);
+
+  // Once all have left that leave.
+  ClusterState& latest() { return later_ ? later_->state : now_.state; }
+  const ClusterState& latest() const { return later_ ? later_->state : now_.state; }
+  // To say why a workload waits: where nobody was made to leave, as it is now.
+  const ClusterState& reported() const { return anyone_leaves_ ? latest() : now_.state; }
+
+  // Changes with every change that is planned.
+  int64_t version() const { return version_; }
+  // Whether something of `w` was made to leave in this cycle.
+  bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
+  // By pod: this cycle gave it its place.
+  std::span<const char> placed() const { return placed_; }
+
+  // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
+  // others keep their reservation.
+  void BindNominated();
+
+  // Places the next unit of `w`: what its minimum lacks or, if that holds, one unit more. Bound
+  // if what is free now suffices, else nominated, with all that its gang gets in this cycle.
+  GangPlacement PlaceUnit(WorkloadId w, Account& account);
+
+  // Those yield whom `plan` names, the claimant is nominated. `ledger` is charged.
+  void CarryOut(const RoomPlan& plan, QuotaLedger& ledger);
+
+  // All pods of `w` leave, a gang below its minimum. `ledger` is charged.
+  void EndStale(WorkloadId w, QuotaLedger& ledger);
+
+  std::vector<Action> TakeActions() { return std::move(actions_); }
+
+ private:
+  // A state, and what searches found out about it: it only fills, or the memory is lost.
+  struct Room {
+    ClusterState state;
+    SearchMemory memory;
+  };
+
+  template <typename Tag>
+  static size_t at(Id<Tag> id) {
+    return static_cast<size_t>(id.value());
+  }
+  GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
+  void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
+  bool BindIfFree(std::span<const PodId> pods);
+  void ReserveNow(std::span<const PodId> pods);
+
+  const Snapshot& snapshot_;
+  const CycleRules& rules_;
+  const RoomRules& room_rules_;
+  const PodFinder find_;
+  const std::shared_ptr<const StateTables> tables_;
+  Room now_;                   // those who leave still hold their places
+  std::optional<Room> later_;  // they are gone; none: nobody leaves
+  // `now_` lacks places that pods will get which still hold another: it tells what is free at
+  // best.
+  bool now_is_behind_ = false;
+  bool anyone_leaves_ = false;  // by this plan
+  // By workload: some of it is nominated, and what comes later may depend on that.
+  std::vector<char> waits_;
+  std::vector<char> has_lost_;
+  std::vector<char> placed_;  // by pod
+  int64_t version_ = 0;
+  std::vector<Action> actions_;
+};
+
+}  // namespace tessera
+
+#endif  // TESSERA_SRC_SCHEDULE_CYCLE_ROOMS_H_
