@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <memory>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -158,10 +158,11 @@ class Cycle {
 
   bool MakeRoom(WorkloadId w) {
     ClusterState& state = rooms_.latest();
-    if (claims_.IsHopeless(state, w, round_, rooms_.version())) return false;
+    ClaimMemory& claims = claims_[step_];
+    if (claims.IsHopeless(state, w, round_, rooms_.version())) return false;
     RoomPlan plan = PlanFor(w, {nullptr, &state, &ledger_, &shares_, rooms_.placed()});
     if (!plan.found()) {
-      claims_.Note(state, w, round_, rooms_.version());
+      claims.Note(state, w, round_, rooms_.version());
       return false;
     }
     rooms_.CarryOut(plan, ledger_);
@@ -208,7 +209,7 @@ class Cycle {
   JobServer jobs_;
   CycleRooms rooms_;
   std::vector<std::optional<Attempt>> attempts_;  // by workload
-  ClaimMemory claims_;
+  std::map<CycleStep, ClaimMemory> claims_;
   std::vector<Certificate> certificates_;
   CycleStep step_ = CycleStep::kAllocate;
   bool growing_ = false;
