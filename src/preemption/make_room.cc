@@ -25,7 +25,7 @@ RoomPlan PlanOn(const Snapshot& snapshot, const FairShares& shares, WorkloadId w
   QuotaLedger ledger(snapshot.queues(), usage, shares.capacity);
   const VictimWeights weights;
   const auto cost = [&weights](const Victim& victim) { return weights.Cost(victim); };
-  return plan({&now, &later, &ledger, &shares, {}}, w, rules, cost);
+  return plan({&now, &later, &ledger, &shares}, w, rules, cost);
 }
 
 // The cheaper of two plans, or the only one; ties: the first.

@@ -25,7 +25,7 @@ NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home) {
 
 bool MayMove(const Snapshot& snapshot, PodId p) {
   const WorkloadId w = snapshot.pod_set(snapshot.pod_set_of(p)).workload;
-  return snapshot.pod_phase(p) == PodPhase::kRunning && snapshot.workload(w).is_movable();
+  return snapshot.pod_phase(p) != PodPhase::kNominated && snapshot.workload(w).is_movable();
 }
 
 std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId> pods,
@@ -60,7 +60,8 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
     }
     const auto place =
         FindPacked(state, {snapshot.pod_set_of(p), MoveRange(snapshot, p, home), excluded});
-    if (!place) continue;
+    // Nor would it be charged a larger slice than it had.
+    if (!place || place->profile != homes[entry.second].profile) continue;
     state.Place(p, *place);
     moves.push_back({p, *place});
   }

@@ -50,6 +50,10 @@ bool YieldBook::IsProtected(WorkloadId w, QueueId scope, bool reclaim) const {
     if (pod.phase != PodPhase::kRunning || !pod.started) continue;
     start = start ? std::min(*start, *pod.started) : *pod.started;
   }
+  const WorkloadInfo& info = snapshot_.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods && !start; ++i) {
+    if (has_started(PodId(i))) start = snapshot_.now();
+  }
   return start && snapshot_.now() - *start < *least;
 }
 
@@ -111,13 +115,14 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     const PodId p(i);
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
-    // What was moved or placed since the snapshot was taken stays.
-    const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
-    const bool stood = runs || snapshot_.pod_phase(p) == PodPhase::kNominated;
-    if (!stood || state_.placement(p) != snapshot_.pod_placement(p)) continue;
-    if (gang.rule == YieldRule::kMoved && !runs) continue;
     if (workload_of(p) == claimant) continue;
-    if (!policy_.spared.empty() && policy_.spared[at(p)] != 0) continue;
+    if (!policy_.spared.empty() && policy_.spared[at(p)]) continue;
+    const PodPhase phase = snapshot_.pod_phase(p);
+    const bool runs = has_started(p) || phase == PodPhase::kRunning;
+    const bool stands = (phase == PodPhase::kRunning || phase == PodPhase::kNominated) &&
+                        state_.placement(p) == snapshot_.pod_placement(p);
+    if (!has_started(p) && !stands) continue;
+    if (gang.rule == YieldRule::kMoved && !runs) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }
@@ -172,7 +177,7 @@ void YieldBook::PriceCandidates() {
         std::max(started[at(p)], snapshot_.workload(w).last_checkpoint.value_or(started[at(p)]));
     if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
     const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);
-    pod_costs_[at(p)] = {points, rank[at(w)]};
+    pod_costs_[at(p)] = {has_started(p) ? 0 : points, rank[at(w)]};
   }
 }
 

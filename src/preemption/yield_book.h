@@ -54,7 +54,8 @@ struct YieldPolicy {
   const RoomCosts& costs;
   VictimCost cost;
   bool honour_nominations = true;
-  std::span<const char> spared;  // by pod: it stays; empty: nobody is spared
+  std::span<const char> started;  // `RoomDesk`
+  std::span<const char> spared;
 };
 
 class YieldBook {
@@ -152,6 +153,7 @@ class YieldBook {
   void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
+  bool has_started(PodId p) const { return !policy_.started.empty() && policy_.started[at(p)]; }
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
   void SetEnds(Gang& gang, bool ends);

@@ -34,7 +34,8 @@ class Cycle {
                               {&snapshot.resources(), shares_.capacity}),
               functions.before, least_),
         rooms_(snapshot, rules_, room_rules_, functions.find),
-        attempts_(static_cast<size_t>(snapshot.num_workloads())) {}
+        attempts_(static_cast<size_t>(snapshot.num_workloads())),
+        is_barred_(attempts_.size()) {}
 
   CycleResult Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
@@ -53,6 +54,9 @@ class Cycle {
 
  private:
   QueueId LeafOf(WorkloadId w) const { return snapshot_.info(w).queue; }
+  WorkloadId WorkloadOf(PodId p) const {
+    return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+  }
 
   void RunStep(CycleStep step) {
     ++round_;
@@ -120,6 +124,7 @@ class Cycle {
 
   // Places the next unit of `w` if there is room and every queue permits it.
   bool Allocate(WorkloadId w) {
+    if (is_barred_[static_cast<size_t>(w.value())] != 0) return false;
     const bool preemptible = snapshot_.workload(w).is_preemptible();
     std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
     if (!IsWhole(rooms_.latest(), w)) {
@@ -157,22 +162,107 @@ class Cycle {
   }
 
   bool MakeRoom(WorkloadId w) {
-    ClusterState& state = rooms_.latest();
     ClaimMemory& claims = claims_[step_];
-    if (claims.IsHopeless(state, w, round_, rooms_.version())) return false;
-    RoomPlan plan = PlanFor(w, {nullptr, &state, &ledger_, &shares_, rooms_.placed()});
-    if (!plan.found()) {
-      claims.Note(state, w, round_, rooms_.version());
-      return false;
+    if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.version())) return false;
+    const bool made = rules_.settle ? MakeRoomForGood(w) : Claim(w, rooms_.started());
+    if (!made) claims.Note(rooms_.latest(), w, round_, rooms_.version());
+    return made;
+  }
+
+  // Others yield for `w`, but none of `spared`.
+  bool Claim(WorkloadId w, std::span<const char> spared) {
+    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, spared));
+    if (!plan.found()) return false;
+    CarryOut(std::move(plan));
+    return true;
+  }
+
+  // What this cycle gave away on free capacity may have to yield, too, but not what the next
+  // cycle would have to take back: it is not started then.
+  bool MakeRoomForGood(WorkloadId w) {
+    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+    if (Touches(plan, rooms_.settled())) {
+      plan = PlanFor(w, rooms_.Desk(ledger_, shares_, rooms_.settled()));
     }
+    if (!plan.found()) return false;
+    std::vector<WorkloadId> started;
+    bool others = false;
+    for (PodId p : LeavingOf(plan)) {
+      const bool fresh = rooms_.started()[static_cast<size_t>(p.value())] != 0;
+      others |= !fresh;
+      if (fresh) started.push_back(WorkloadOf(p));
+    }
+    std::ranges::sort(started);
+    started.erase(std::unique(started.begin(), started.end()), started.end());
+    if (started.empty()) {
+      CarryOut(std::move(plan));
+      return true;
+    }
+    return others ? TakeBack(w, started) : Rearrange(w, plan, started);
+  }
+
+  // Only what this cycle started makes way: it is as if it had been placed otherwise.
+  bool Rearrange(WorkloadId w, const RoomPlan& plan, const std::vector<WorkloadId>& started) {
+    std::vector<std::vector<PodTarget>> staying;
+    for (WorkloadId v : started) {
+      staying.push_back(StayingOf(v, plan));
+      rooms_.Withdraw(rooms_.StartedOf(v), ledger_);
+    }
+    for (size_t i = 0; i < started.size(); ++i) {
+      if (!staying[i].empty()) rooms_.Start(started[i], staying[i], ledger_);
+    }
+    rooms_.Start(w, plan.placed, ledger_);
+    rooms_.Settle(w);
+    ledger_.Commit();
+    for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
+    return true;
+  }
+
+  // What this cycle started of `v` and `plan` leaves to it, where it is then.
+  std::vector<PodTarget> StayingOf(WorkloadId v, const RoomPlan& plan) const {
+    std::vector<PodTarget> staying;
+    for (PodId p : rooms_.StartedOf(v)) {
+      const auto moved = std::ranges::find(plan.moved, p, &PodTarget::pod);
+      if (moved != plan.moved.end()) {
+        staying.push_back(*moved);
+      } else if (!std::ranges::binary_search(plan.evicted, p)) {
+        staying.push_back({p, rooms_.latest().placement(p)});
+      }
+    }
+    return staying;
+  }
+
+  // Others would have to yield together with what this cycle started. It could not be made to
+  // yield before it runs, and would have to as soon as it does: it waits, whether `w` fits
+  // without it or not.
+  bool TakeBack(WorkloadId w, const std::vector<WorkloadId>& started) {
+    for (WorkloadId v : started) rooms_.Withdraw(rooms_.StartedOf(v), ledger_);
+    ledger_.Commit();
+    for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
+    if (Allocate(w) || Claim(w, rooms_.started())) {
+      rooms_.Settle(w);
+      return true;
+    }
+    for (WorkloadId v : started) is_barred_[static_cast<size_t>(v.value())] = 1;
+    return false;
+  }
+
+  static std::vector<PodId> LeavingOf(const RoomPlan& plan) {
+    std::vector<PodId> pods = plan.evicted;
+    for (const PodTarget& move : plan.moved) pods.push_back(move.pod);
+    return pods;
+  }
+
+  static bool Touches(const RoomPlan& plan, std::span<const char> pods) {
+    return std::ranges::any_of(
+        LeavingOf(plan), [pods](PodId p) { return pods[static_cast<size_t>(p.value())] != 0; });
+  }
+
+  void CarryOut(RoomPlan plan) {
     rooms_.CarryOut(plan, ledger_);
     ledger_.Commit();
-    for (PodId p : plan.evicted) {
-      const WorkloadId victim = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
-      jobs_.Rank(rooms_.latest(), LeafOf(victim));
-    }
+    for (PodId p : plan.evicted) jobs_.Rank(rooms_.latest(), LeafOf(WorkloadOf(p)));
     certificates_.push_back(std::move(plan.certificate));
-    return true;
   }
 
   // --- What should not run --------------------------------------------------
@@ -209,6 +299,7 @@ class Cycle {
   JobServer jobs_;
   CycleRooms rooms_;
   std::vector<std::optional<Attempt>> attempts_;  // by workload
+  std::vector<char> is_barred_;  // by workload: it would have to yield at once
   std::map<CycleStep, ClaimMemory> claims_;
   std::vector<Certificate> certificates_;
   CycleStep step_ = CycleStep::kAllocate;

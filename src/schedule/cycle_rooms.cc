@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/schedule/ledger_account.h"
 #include "tessera/state/plan_writer.h"
 
 namespace tessera {
@@ -17,7 +18,10 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
       waits_(static_cast<size_t>(snapshot.num_workloads())),
       has_lost_(waits_.size()),
-      placed_(static_cast<size_t>(snapshot.num_pods())) {
+      is_settled_(waits_.size()),
+      started_(static_cast<size_t>(snapshot.num_pods())),
+      settled_(started_.size()),
+      action_of_(started_.size()) {
   if (snapshot.releasing().empty()) return;
   const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
   later_ = Room{ClusterState(tables_, initial), {}};
@@ -39,7 +43,8 @@ void CycleRooms::BindNominated() {
     if (pods.empty()) continue;
     if (free && IsWhole(now_.state, WorkloadId(i))) {
       WriteBinds(now_.state, mark, pods, actions_);
-      for (PodId p : pods) placed_[at(p)] = 1;
+      for (PodId p : pods) started_[at(p)] = 1;
+      Settle(WorkloadId(i));
       continue;
     }
     now_.state.RollBack(mark);
@@ -85,19 +90,33 @@ GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
 // Writes what was placed into the plan, and repeats it in the other state.
 void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
   ++version_;
-  for (PodId p : pods) placed_[at(p)] = 1;
+  for (PodId p : pods) started_[at(p)] = 1;
+  if (is_settled_[at(w)] != 0) Settle(w);
+  const size_t first = actions_.size();
   if (&room == &now_) {
     WriteBinds(now_.state, 0, pods, actions_);
     if (later_) {
       for (PodId p : pods) later_->state.Place(p, now_.state.placement(p));
     }
-  } else if (waits_[at(w)] != 0 || !now_is_behind_ || !BindIfFree(pods)) {
+  } else if (waits_[at(w)] != 0 || !BindIfFree(pods)) {
     WriteNominations(later_->state, pods, actions_);
     ReserveNow(pods);
     waits_[at(w)] = 1;
   }
+  NoteActions(first);
   now_.state.Commit();
   if (later_) later_->state.Commit();
+}
+
+// Which action starts which pod, of those from `first` on.
+void CycleRooms::NoteActions(size_t first) {
+  for (size_t i = first; i < actions_.size(); ++i) {
+    const auto* bind = std::get_if<BindAction>(&actions_[i]);
+    const auto* nominate = std::get_if<NominateAction>(&actions_[i]);
+    if (bind == nullptr && nominate == nullptr) continue;
+    const auto p = snapshot_.FindPod(bind != nullptr ? bind->pod : nominate->pod);
+    action_of_[at(*p)] = static_cast<int>(i);
+  }
 }
 
 // Binds pods that were placed later where their places are free now as well.
@@ -137,16 +156,89 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   for (PodId p : plan.evicted) has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
   for (const PodTarget& move : plan.moved) {
     waits_[at(workload_of(move.pod))] = 1;
-    placed_[at(move.pod)] = 1;
+    started_[at(move.pod)] = 1;
+    Settle(workload_of(move.pod));
     now_is_behind_ = true;
   }
   std::vector<PodId> placed;
   for (const PodTarget& target : plan.placed) placed.push_back(target.pod);
   ReserveNow(placed);
-  for (PodId p : placed) waits_[at(workload_of(p))] = placed_[at(p)] = 1;
+  for (PodId p : placed) {
+    waits_[at(workload_of(p))] = started_[at(p)] = 1;
+  }
+  if (!placed.empty()) Settle(workload_of(placed.front()));
   now_.state.Commit();
   later_->state.Commit();
   std::ranges::copy(plan.actions, std::back_inserter(actions_));
+}
+
+void CycleRooms::Withdraw(std::span<const PodId> pods, QuotaLedger& ledger) {
+  ++version_;
+  for (PodId p : pods) {
+    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+    BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
+    now_.state.Remove(p);
+    if (later_) later_->state.Remove(p);
+    started_[at(p)] = 0;
+    dropped_.push_back(action_of_[at(p)]);
+    waits_[at(w)] = has_lost_[at(w)];
+  }
+  // What of their gangs is still to come may depend on a nomination.
+  for (PodId p : pods) {
+    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+    const WorkloadInfo& info = snapshot_.info(w);
+    for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+      const bool nominated = snapshot_.pod_phase(PodId(i)) == PodPhase::kNominated;
+      if (nominated || started_[at(PodId(i))] != 0) waits_[at(w)] = 1;
+    }
+  }
+  now_.memory = {};
+  now_.state.Commit();
+  if (!later_) return;
+  later_->memory = {};
+  later_->state.Commit();
+}
+
+std::vector<PodId> CycleRooms::StartedOf(WorkloadId w) const {
+  const WorkloadInfo& info = snapshot_.info(w);
+  std::vector<PodId> pods;
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    if (started_[at(PodId(i))] != 0) pods.push_back(PodId(i));
+  }
+  return pods;
+}
+
+void CycleRooms::Start(WorkloadId w, std::span<const PodTarget> pods, QuotaLedger& ledger) {
+  std::vector<PodId> ids;
+  for (const auto& [p, placement] : pods) {
+    BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, placement, 1);
+    latest().Place(p, placement);
+    ids.push_back(p);
+  }
+  Accept(later_ ? *later_ : now_, w, ids);
+}
+
+void CycleRooms::Settle(WorkloadId w) {
+  is_settled_[at(w)] = 1;
+  const WorkloadInfo& info = snapshot_.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    settled_[at(PodId(i))] = started_[at(PodId(i))];
+  }
+}
+
+std::vector<Action> CycleRooms::TakeActions() {
+  std::ranges::sort(dropped_);
+  std::vector<Action> kept;
+  kept.reserve(actions_.size());
+  auto dropped = dropped_.begin();
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    if (dropped != dropped_.end() && *dropped == static_cast<int>(i)) {
+      ++dropped;
+    } else {
+      kept.push_back(std::move(actions_[i]));
+    }
+  }
+  return kept;
 }
 
 void CycleRooms::EndStale(WorkloadId w, QuotaLedger& ledger) {

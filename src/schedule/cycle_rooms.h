@@ -31,8 +31,13 @@ class CycleRooms {
   int64_t version() const { return version_; }
   // Whether something of `w` was made to leave in this cycle.
   bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
-  // By pod: this cycle gave it its place.
-  std::span<const char> placed() const { return placed_; }
+  // What planners of room have at hand; `spared`: by pod, or empty.
+  RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> spared) {
+    return {nullptr, &latest(), &ledger, &shares, started_, spared};
+  }
+  // By pod: this cycle gave it its place; and: somebody yielded for that.
+  std::span<const char> started() const { return started_; }
+  std::span<const char> settled() const { return settled_; }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
   // others keep their reservation.
@@ -48,7 +53,20 @@ class CycleRooms {
   // All pods of `w` leave, a gang below its minimum. `ledger` is charged.
   void EndStale(WorkloadId w, QuotaLedger& ledger);
 
-  std::vector<Action> TakeActions() { return std::move(actions_); }
+  // Takes back what was planned for `pods`, which got their places in this cycle.
+  void Withdraw(std::span<const PodId> pods, QuotaLedger& ledger);
+
+  // Starts pods of `w` at places that are free once all have left that leave. `ledger` is
+  // charged.
+  void Start(WorkloadId w, std::span<const PodTarget> pods, QuotaLedger& ledger);
+
+  // Of `w` what got its place in this cycle.
+  std::vector<PodId> StartedOf(WorkloadId w) const;
+
+  // The places that `w` got in this cycle are final.
+  void Settle(WorkloadId w);
+
+  std::vector<Action> TakeActions();
 
  private:
   // A state, and what searches found out about it: it only fills, or the memory is lost.
@@ -65,6 +83,7 @@ class CycleRooms {
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
   bool BindIfFree(std::span<const PodId> pods);
   void ReserveNow(std::span<const PodId> pods);
+  void NoteActions(size_t first);
 
   const Snapshot& snapshot_;
   const CycleRules& rules_;
@@ -80,7 +99,11 @@ class CycleRooms {
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
   std::vector<char> has_lost_;
-  std::vector<char> placed_;  // by pod
+  std::vector<char> is_settled_;
+  // By pod: this cycle gave it its place; and that is final, as somebody yielded for it.
+  std::vector<char> started_, settled_;
+  std::vector<int> action_of_;  // by pod that was started: which one did it
+  std::vector<int> dropped_;    // actions that are taken back
   int64_t version_ = 0;
   std::vector<Action> actions_;
 };

@@ -60,7 +60,9 @@ int Examine(int seed, Policy policy, CycleStep step) {
   EXPECT_EQ(objections, "") << "seed " << seed << " step " << static_cast<int>(step) << "\n"
                             << WriteSnapshot(snapshot) << WritePlan(result.plan);
   // A nomination that is ignored stands in the way of what is placed.
-  if (honours) EXPECT_THAT(ApplyAndSettle(snapshot, result.plan), IsOk()) << "seed " << seed;
+  if (honours) {
+    EXPECT_THAT(ApplyAndSettle(snapshot, result.plan), IsOk()) << "seed " << seed;
+  }
   const Snapshot shuffled = CreateOrDie(random.Shuffled(spec));
   EXPECT_EQ(WritePlan(Schedule(shuffled, policy).plan), WritePlan(result.plan)) << "seed " << seed;
   int yielding = 0;

@@ -41,7 +41,10 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
-  std::span<const char> spared;  // by pod: it keeps its place; empty: nobody is spared
+  // By pod, or empty: none is. It has got its place since the snapshot was taken, and loses
+  // nothing where it does not keep it; and: it keeps its place.
+  std::span<const char> started = {};
+  std::span<const char> spared = {};
 };
 
 // A pod, and where it gets its place.

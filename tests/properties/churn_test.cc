@@ -1,0 +1,172 @@
+// What must hold of cycle after cycle while work arrives and ends and nodes come and go.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tessera/cluster/plan.h"
+#include "tessera/io/plan_json.h"
+#include "tessera/io/snapshot_json.h"
+#include "tessera/schedule/schedule.h"
+#include "tessera/verify/check_plan.h"
+#include "tessera/verify/check_victims.h"
+#include "tests/support/random_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace tessera {
+namespace {
+
+// A medium cluster of two levels of queues that is asked for more than it has.
+class Cluster {
+ public:
+  explicit Cluster(uint32_t seed) : random_(seed) {
+    spec_.levels = {"rack"};
+    const int nodes = 4 + random_.Below(9);
+    for (int i = 0; i < nodes; ++i) spec_.nodes.push_back(DrawNode());
+    const int tops = 2 + random_.Below(2);
+    for (int t = 0; t < tops; ++t) {
+      const std::string top = absl::StrCat("t", t);
+      spec_.queues.push_back(DrawQueue(top, "", 3 * nodes / tops));
+      const int leaves = 1 + random_.Below(3);
+      for (int l = 0; l < leaves; ++l) {
+        leaves_.push_back(absl::StrCat(top, "-", l));
+        spec_.queues.push_back(DrawQueue(leaves_.back(), top, 3 * nodes / tops / leaves));
+      }
+    }
+  }
+
+  SnapshotSpec& spec() { return spec_; }
+
+  // Time passes, work ends and arrives, now and then a node is lost or comes back.
+  void Churn() {
+    spec_.now += 10 + random_.Below(50);
+    std::erase_if(spec_.workloads, [this](const Workload& workload) {
+      const bool runs = !workload.pods.empty();
+      return runs && random_.Chance(8);
+    });
+    const int arrivals = random_.Below(6);
+    for (int i = 0; i < arrivals; ++i) spec_.workloads.push_back(DrawWorkload());
+    if (random_.Chance(4)) Lose(spec_.nodes[Pick(spec_.nodes.size())].name);
+    for (Node& node : spec_.nodes) {
+      if (!node.schedulable && random_.Chance(20)) node.schedulable = true;
+    }
+  }
+
+  RandomCluster& random() { return random_; }
+
+ private:
+  size_t Pick(size_t count) { return static_cast<size_t>(random_.Below(static_cast<int>(count))); }
+
+  void Lose(const std::string& name) {
+    for (Node& node : spec_.nodes) {
+      if (node.name == name) node.schedulable = false;
+    }
+    for (Workload& workload : spec_.workloads) {
+      const size_t lost = std::erase_if(
+          workload.pods, [&name](const Pod& pod) { return pod.node == name; });
+      if (lost > 0 && !workload.stale_since) workload.stale_since = spec_.now;
+    }
+  }
+
+  Node DrawNode() {
+    const size_t i = spec_.nodes.size();
+    Node node = MakeNode(absl::StrCat("n", i), 4);
+    node.topology["rack"] = absl::StrCat("r", i / 3);
+    node.capacity.cpu = Cores(40);
+    if (random_.Chance(25)) {
+      for (Gpu& gpu : node.gpus) gpu.mig = MigMode::kDynamic;
+    }
+    return node;
+  }
+
+  Queue DrawQueue(std::string name, std::string parent, int fair) {
+    Queue queue = MakeQueue(std::move(name), std::move(parent));
+    queue.quota.by_name["gpu"] = Gpus(random_.Below(fair + 1));
+    if (random_.Chance(15)) queue.limit.by_name["gpu"] = Gpus(fair + random_.Below(fair + 1));
+    if (random_.Chance(30)) queue.weight.all = kWeightOne * (1 + random_.Below(3));
+    if (random_.Chance(20)) queue.reclaim_min_runtime = random_.Below(200);
+    if (random_.Chance(20)) queue.preempt_min_runtime = random_.Below(200);
+    return queue;
+  }
+
+  Workload DrawWorkload() {
+    Workload workload =
+        MakeWorkload(absl::StrCat("w", names_++), leaves_[Pick(leaves_.size())], {});
+    workload.priority = random_.Chance(10) ? 100 : 20 * random_.Below(4);
+    workload.submitted = spec_.now;
+    if (random_.Chance(5)) workload.isolation = static_cast<Isolation>(1 + random_.Below(3));
+    if (random_.Chance(10)) workload.max_disrupted = random_.Below(3);
+    if (random_.Chance(10)) workload.preemption_delay = random_.Below(100);
+    if (random_.Chance(15)) workload.movable = false;
+    const int sets = random_.Chance(25) ? 2 : 1;
+    for (int i = 0; i < sets; ++i) workload.gang.pod_sets.push_back(DrawPodSet(i));
+    if (sets == 2 && random_.Chance(30)) workload.gang.pod_sets[1].after = "s0";
+    if (sets == 2 && workload.gang.pod_sets[1].after.empty() && random_.Chance(20)) {
+      workload.gang.min_groups = 1;
+    }
+    if (random_.Chance(15)) workload.gang.topology.required = "rack";
+    return workload;
+  }
+
+  PodSet DrawPodSet(int i) {
+    PodSet set = MakePodSet(absl::StrCat("s", i), 1 + random_.Below(4), Request());
+    if (random_.Chance(40)) set.min_count = 1 + random_.Below(set.count);
+    set.request.cpu = Cores(1 + random_.Below(3));
+    set.request.gpu = GpuRequest::Whole(1 + random_.Below(random_.Chance(30) ? 4 : 2));
+    if (random_.Chance(15)) set.request.gpu = GpuRequest::Fraction(kGpuUnitsPerDevice / 2);
+    if (random_.Chance(15)) {
+      set.request.gpu = GpuRequest::Profile(random_.Chance(50) ? "1g.10gb" : "3g.40gb");
+    }
+    return set;
+  }
+
+  RandomCluster random_;
+  SnapshotSpec spec_;
+  std::vector<std::string> leaves_;
+  int names_ = 0;
+};
+
+std::string Objections(const Snapshot& snapshot, const CycleResult& cycle) {
+  std::string text;
+  for (const PlanViolation& v : CheckPlan(snapshot, cycle.plan)) {
+    absl::StrAppend(&text, v.action, ": ", v.text, "\n");
+  }
+  for (const PlanViolation& v :
+       CheckVictims(snapshot, cycle.plan, cycle.shares, RoomRulesOf(Strict().rules).victims)) {
+    absl::StrAppend(&text, v.action, ": ", v.text, "\n");
+  }
+  return text;
+}
+
+TEST(ChurnProperties, CyclesConvergeAndPassTheReferees) {
+  const int seeds = RandomCases(50, 1000);
+  int64_t evictions = 0;
+  for (int seed = 0; seed < seeds; ++seed) {
+    Cluster cluster(static_cast<uint32_t>(seed));
+    for (int i = 0; i < 100; ++i) {
+      cluster.Churn();
+      const Snapshot snapshot = CreateOrDie(cluster.spec());
+      const CycleResult cycle = Schedule(snapshot);
+      const auto described = [&] {
+        return absl::StrCat("seed ", seed, " cycle ", i, "\n", WriteSnapshot(snapshot),
+                            WritePlan(cycle.plan));
+      };
+      ASSERT_EQ(Objections(snapshot, cycle), "") << described();
+      for (const Action& action : cycle.plan.actions) {
+        evictions += std::holds_alternative<EvictAction>(action) ? 1 : 0;
+      }
+      const absl::StatusOr<Snapshot> settled = ApplyAndSettle(snapshot, cycle.plan);
+      ASSERT_THAT(settled, IsOk()) << described();
+      const CycleResult again = Schedule(*settled);
+      ASSERT_THAT(again.plan.actions, testing::IsEmpty())
+          << described() << WritePlan(again.plan);
+      cluster.spec() = settled->spec();
+    }
+  }
+  EXPECT_GT(evictions, seeds);
+}
+
+}  // namespace
+}  // namespace tessera
