@@ -104,6 +104,7 @@ absl::Status SnapshotBuilder::PlacePod(WorkloadId w, const Pod& pod, int given, 
   const RequestClass& request = data_->request_classes[static_cast<size_t>(c.value())];
   TESSERA_ASSIGN_OR_RETURN(const PodPlacement placement, ResolveDevices(pod, request, *it, path));
   data_->pod_placements[at] = placement;
+  if (pod.phase == PodPhase::kRunning && pod.started) data_->pod_starts[at] = *pod.started;
   if (pod.phase == PodPhase::kReleasing) data_->releasing.push_back({id, placement});
   return OccupyGpus(placement, request, pod.phase, path);
 }

@@ -294,6 +294,7 @@ absl::Status SnapshotBuilder::AddPodSet(WorkloadId w, const PodSet& set, const s
   const size_t pods_after = static_cast<size_t>(total + set.count);
   data_->pod_phases.resize(pods_after, PodPhase::kPending);
   data_->pod_placements.resize(pods_after);
+  data_->pod_starts.resize(pods_after, INT64_MAX);
   data_->pod_set_of.resize(pods_after, id);
   return absl::OkStatus();
 }

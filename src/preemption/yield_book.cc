@@ -45,16 +45,17 @@ bool YieldBook::IsProtected(WorkloadId w, QueueId scope, bool reclaim) const {
     least = reclaim ? queue.reclaim_min_runtime : queue.preempt_min_runtime;
   }
   if (!least) return false;
-  std::optional<int64_t> start;
-  for (const Pod& pod : snapshot_.workload(w).pods) {
-    if (pod.phase != PodPhase::kRunning || !pod.started) continue;
-    start = start ? std::min(*start, *pod.started) : *pod.started;
-  }
+  int64_t start = INT64_MAX;
   const WorkloadInfo& info = snapshot_.info(w);
-  for (int i = info.first_pod; i < info.first_pod + info.num_pods && !start; ++i) {
-    if (has_started(PodId(i))) start = snapshot_.now();
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    if (is_up_[static_cast<size_t>(i)]) start = std::min(start, StartOf(PodId(i)));
   }
-  return start && snapshot_.now() - *start < *least;
+  return start != INT64_MAX && snapshot_.now() - start < *least;
+}
+
+// Since when a pod runs where it is.
+int64_t YieldBook::StartOf(PodId p) const {
+  return has_started(p) ? snapshot_.now() : snapshot_.pod_started(p);
 }
 
 void YieldBook::JudgeGangs(YieldRights rights, WorkloadId claimant) {
@@ -160,24 +161,14 @@ void YieldBook::PriceCandidates() {
   for (size_t i = 0; i < order.size(); ++i) {
     rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
   }
-  std::vector<int64_t> started(homes_.size(), INT64_MAX);
-  for (int i = 0; i < snapshot_.num_workloads(); ++i) {
-    const WorkloadId w(i);
-    if (!gangs_[at(w)].may_yield) continue;
-    for (const Pod& pod : snapshot_.workload(w).pods) {
-      if (pod.phase != PodPhase::kRunning || !pod.started) continue;
-      const auto p = snapshot_.FindPod({snapshot_.workload(w).name, pod.pod_set, pod.index});
-      if (p) started[at(*p)] = *pod.started;
-    }
-  }
   for (PodId p : candidates_) {
     const WorkloadId w = workload_of(p);
     Victim victim = VictimOf(p, gangs_[at(w)].rule == YieldRule::kMoved);
-    const int64_t since =
-        std::max(started[at(p)], snapshot_.workload(w).last_checkpoint.value_or(started[at(p)]));
+    const int64_t start = StartOf(p);
+    const int64_t since = std::max(start, snapshot_.workload(w).last_checkpoint.value_or(start));
     if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
     const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);
-    pod_costs_[at(p)] = {has_started(p) ? 0 : points, rank[at(w)]};
+    pod_costs_[at(p)] = {points, rank[at(w)]};
   }
 }
 

@@ -154,6 +154,7 @@ class YieldBook {
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
   bool has_started(PodId p) const { return !policy_.started.empty() && policy_.started[at(p)]; }
+  int64_t StartOf(PodId p) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
   void SetEnds(Gang& gang, bool ends);

@@ -97,7 +97,7 @@ class Cluster {
     workload.priority = random_.Chance(10) ? 100 : 20 * random_.Below(4);
     workload.submitted = spec_.now;
     if (random_.Chance(5)) workload.isolation = static_cast<Isolation>(1 + random_.Below(3));
-    if (random_.Chance(10)) workload.max_disrupted = random_.Below(3);
+    if (random_.Chance(5)) workload.max_disrupted = 0;
     if (random_.Chance(10)) workload.preemption_delay = random_.Below(100);
     if (random_.Chance(15)) workload.movable = false;
     const int sets = random_.Chance(25) ? 2 : 1;

@@ -104,6 +104,8 @@ class Snapshot {
   PodPhase pod_phase(PodId p) const { return data_->pod_phases[at(p)]; }
   // Meaningful for nominated, running and releasing pods.
   const PodPlacement& pod_placement(PodId p) const { return data_->pod_placements[at(p)]; }
+  // Since when a running pod runs; INT64_MAX: unknown, or it does not run.
+  int64_t pod_started(PodId p) const { return data_->pod_starts[at(p)]; }
   PodSetId pod_set_of(PodId p) const { return data_->pod_set_of[at(p)]; }
   // What releasing pods still hold. A moved pod is nominated and also here.
   std::span<const ReleasingPod> releasing() const { return data_->releasing; }
@@ -136,6 +138,7 @@ class Snapshot {
     std::vector<const PodSet*> pod_set_specs;  // into `spec`
     std::vector<PodPhase> pod_phases;
     std::vector<PodPlacement> pod_placements;
+    std::vector<int64_t> pod_starts;
     std::vector<PodSetId> pod_set_of;
     std::vector<ReleasingPod> releasing;
     std::vector<RequestClass> request_classes;

@@ -41,8 +41,8 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
-  // By pod, or empty: none is. It has got its place since the snapshot was taken, and loses
-  // nothing where it does not keep it; and: it keeps its place.
+  // By pod, or empty: none is. It has got its place since the snapshot was taken, and counts as
+  // running from now on; and: it keeps its place.
   std::span<const char> started = {};
   std::span<const char> spared = {};
 };
