@@ -18,6 +18,8 @@
 namespace tessera {
 namespace {
 
+constexpr int64_t kClaimsPerWorkload = 100;
+
 class Cycle {
  public:
   Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions)
@@ -35,7 +37,8 @@ class Cycle {
               functions.before, least_),
         rooms_(snapshot, rules_, room_rules_, functions.find),
         attempts_(static_cast<size_t>(snapshot.num_workloads())),
-        is_barred_(attempts_.size()) {}
+        is_barred_(attempts_.size()),
+        claims_left_(kClaimsPerWorkload * snapshot.num_workloads()) {}
 
   CycleResult Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
@@ -180,17 +183,15 @@ class Cycle {
   // What this cycle gave away on free capacity may have to yield, too, but not what the next
   // cycle would have to take back: it is not started then.
   bool MakeRoomForGood(WorkloadId w) {
+    if (claims_left_-- <= 0) return false;
     RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
-    if (Touches(plan, rooms_.settled())) {
-      plan = PlanFor(w, rooms_.Desk(ledger_, shares_, rooms_.settled()));
-    }
     if (!plan.found()) return false;
     std::vector<WorkloadId> started;
     bool others = false;
     for (PodId p : LeavingOf(plan)) {
-      const bool fresh = rooms_.started()[static_cast<size_t>(p.value())] != 0;
-      others |= !fresh;
-      if (fresh) started.push_back(WorkloadOf(p));
+      const bool may_be_taken_back = rooms_.MayWithdraw(p);
+      others |= !may_be_taken_back;
+      if (may_be_taken_back) started.push_back(WorkloadOf(p));
     }
     std::ranges::sort(started);
     started.erase(std::unique(started.begin(), started.end()), started.end());
@@ -212,7 +213,6 @@ class Cycle {
       if (!staying[i].empty()) rooms_.Start(started[i], staying[i], ledger_);
     }
     rooms_.Start(w, plan.placed, ledger_);
-    rooms_.Settle(w);
     ledger_.Commit();
     for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
     return true;
@@ -239,10 +239,7 @@ class Cycle {
     for (WorkloadId v : started) rooms_.Withdraw(rooms_.StartedOf(v), ledger_);
     ledger_.Commit();
     for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
-    if (Allocate(w) || Claim(w, rooms_.started())) {
-      rooms_.Settle(w);
-      return true;
-    }
+    if (Allocate(w) || Claim(w, rooms_.started())) return true;
     for (WorkloadId v : started) is_barred_[static_cast<size_t>(v.value())] = 1;
     return false;
   }
@@ -251,11 +248,6 @@ class Cycle {
     std::vector<PodId> pods = plan.evicted;
     for (const PodTarget& move : plan.moved) pods.push_back(move.pod);
     return pods;
-  }
-
-  static bool Touches(const RoomPlan& plan, std::span<const char> pods) {
-    return std::ranges::any_of(
-        LeavingOf(plan), [pods](PodId p) { return pods[static_cast<size_t>(p.value())] != 0; });
   }
 
   void CarryOut(RoomPlan plan) {
@@ -300,6 +292,7 @@ class Cycle {
   CycleRooms rooms_;
   std::vector<std::optional<Attempt>> attempts_;  // by workload
   std::vector<char> is_barred_;  // by workload: it would have to yield at once
+  int64_t claims_left_;          // attempts to make room, so that a cycle ends
   std::map<CycleStep, ClaimMemory> claims_;
   std::vector<Certificate> certificates_;
   CycleStep step_ = CycleStep::kAllocate;

@@ -21,6 +21,7 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       is_settled_(waits_.size()),
       started_(static_cast<size_t>(snapshot.num_pods())),
       settled_(started_.size()),
+      is_bound_(started_.size()),
       action_of_(started_.size()) {
   if (snapshot.releasing().empty()) return;
   const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
@@ -43,7 +44,7 @@ void CycleRooms::BindNominated() {
     if (pods.empty()) continue;
     if (free && IsWhole(now_.state, WorkloadId(i))) {
       WriteBinds(now_.state, mark, pods, actions_);
-      for (PodId p : pods) started_[at(p)] = 1;
+      for (PodId p : pods) started_[at(p)] = is_bound_[at(p)] = 1;
       Settle(WorkloadId(i));
       continue;
     }
@@ -116,6 +117,7 @@ void CycleRooms::NoteActions(size_t first) {
     if (bind == nullptr && nominate == nullptr) continue;
     const auto p = snapshot_.FindPod(bind != nullptr ? bind->pod : nominate->pod);
     action_of_[at(*p)] = static_cast<int>(i);
+    is_bound_[at(*p)] = bind != nullptr ? 1 : 0;
   }
 }
 
@@ -134,6 +136,16 @@ bool CycleRooms::BindIfFree(std::span<const PodId> pods) {
   return true;
 }
 
+// A pod that this plan nominated holds nothing yet but its reservation.
+void CycleRooms::Unreserve(PodId p) {
+  const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
+  const bool at_home = runs && now_.state.placement(p) == snapshot_.pod_placement(p);
+  if (started_[at(p)] == 0 || is_bound_[at(p)] != 0 || at_home) return;
+  if (!now_.state.is_placed(p)) return;
+  now_.state.Remove(p);
+  now_.memory = {};
+}
+
 void CycleRooms::ReserveNow(std::span<const PodId> pods) {
   for (PodId p : pods) {
     if (now_.state.is_placed(p)) {
@@ -149,18 +161,23 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   anyone_leaves_ = true;
   if (!later_) later_ = Room{now_.state, {}};
   later_->memory = {};
+  for (PodId p : plan.evicted) Unreserve(p);
+  for (const PodTarget& move : plan.moved) Unreserve(move.pod);
   tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}});
   const auto workload_of = [this](PodId p) {
     return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
   };
-  for (PodId p : plan.evicted) has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
+  for (PodId p : plan.evicted) {
+    has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
+    started_[at(p)] = settled_[at(p)] = 0;
+  }
+  std::vector<PodId> placed;
   for (const PodTarget& move : plan.moved) {
     waits_[at(workload_of(move.pod))] = 1;
     started_[at(move.pod)] = 1;
     Settle(workload_of(move.pod));
-    now_is_behind_ = true;
+    ReserveNow({&move.pod, 1});
   }
-  std::vector<PodId> placed;
   for (const PodTarget& target : plan.placed) placed.push_back(target.pod);
   ReserveNow(placed);
   for (PodId p : placed) {
@@ -179,7 +196,7 @@ void CycleRooms::Withdraw(std::span<const PodId> pods, QuotaLedger& ledger) {
     BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
     now_.state.Remove(p);
     if (later_) later_->state.Remove(p);
-    started_[at(p)] = 0;
+    started_[at(p)] = is_bound_[at(p)] = 0;
     dropped_.push_back(action_of_[at(p)]);
     waits_[at(w)] = has_lost_[at(w)];
   }

@@ -35,9 +35,8 @@ class CycleRooms {
   RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> spared) {
     return {nullptr, &latest(), &ledger, &shares, started_, spared};
   }
-  // By pod: this cycle gave it its place; and: somebody yielded for that.
+  // By pod: this cycle gave it its place.
   std::span<const char> started() const { return started_; }
-  std::span<const char> settled() const { return settled_; }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
   // others keep their reservation.
@@ -63,8 +62,8 @@ class CycleRooms {
   // Of `w` what got its place in this cycle.
   std::vector<PodId> StartedOf(WorkloadId w) const;
 
-  // The places that `w` got in this cycle are final.
-  void Settle(WorkloadId w);
+  // Whether `p` was started in this cycle on what was free, so that it may be taken back.
+  bool MayWithdraw(PodId p) const { return started_[at(p)] != 0 && settled_[at(p)] == 0; }
 
   std::vector<Action> TakeActions();
 
@@ -82,6 +81,8 @@ class CycleRooms {
   GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
   bool BindIfFree(std::span<const PodId> pods);
+  void Settle(WorkloadId w);
+  void Unreserve(PodId p);
   void ReserveNow(std::span<const PodId> pods);
   void NoteActions(size_t first);
 
@@ -102,6 +103,7 @@ class CycleRooms {
   std::vector<char> is_settled_;
   // By pod: this cycle gave it its place; and that is final, as somebody yielded for it.
   std::vector<char> started_, settled_;
+  std::vector<char> is_bound_;  // by pod: this cycle starts it at once
   std::vector<int> action_of_;  // by pod that was started: which one did it
   std::vector<int> dropped_;    // actions that are taken back
   int64_t version_ = 0;
