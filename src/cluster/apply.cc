@@ -87,7 +87,7 @@ class Applier {
     }
     for (Workload& workload : spec_.workloads) {
       for (Pod& pod : workload.pods) {
-        if (pod.phase != PodPhase::kNominated) continue;
+        if (pod.phase != PodPhase::kNominated || pod.index == kNone) continue;
         MakeReady(pod);
         pod.phase = PodPhase::kRunning;
         pod.started = spec_.now;
@@ -234,7 +234,7 @@ class Applier {
     std::vector<GpuInstance> held;
     for (const Workload& workload : spec_.workloads) {
       for (const Pod& pod : workload.pods) {
-        if (pod.node != node || pod.phase != PodPhase::kRunning) continue;
+        if (pod.node != node || pod.phase != PodPhase::kRunning || pod.index == kNone) continue;
         for (const GpuSlice& slice : pod.devices.slices) {
           if (slice.gpu == gpu) held.push_back({slice.profile, slice.start});
         }

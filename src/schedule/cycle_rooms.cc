@@ -92,7 +92,11 @@ GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
 void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
   ++version_;
   for (PodId p : pods) started_[at(p)] = 1;
-  if (is_settled_[at(w)] != 0) Settle(w);
+  if (is_settled_[at(w)] != 0) {
+    Settle(w);
+  } else {
+    unsettled_.push_back(w);
+  }
   const size_t first = actions_.size();
   if (&room == &now_) {
     WriteBinds(now_.state, 0, pods, actions_);
@@ -167,6 +171,9 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   const auto workload_of = [this](PodId p) {
     return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
   };
+  // By what right they leave depends on what their queues hold.
+  for (WorkloadId w : unsettled_) Settle(w);
+  unsettled_.clear();
   for (PodId p : plan.evicted) {
     has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
     started_[at(p)] = settled_[at(p)] = 0;

@@ -62,7 +62,8 @@ class CycleRooms {
   // Of `w` what got its place in this cycle.
   std::vector<PodId> StartedOf(WorkloadId w) const;
 
-  // Whether `p` was started in this cycle on what was free, so that it may be taken back.
+  // Whether `p` was started in this cycle on what was free, and nobody yielded since, so that it
+  // may be taken back.
   bool MayWithdraw(PodId p) const { return started_[at(p)] != 0 && settled_[at(p)] == 0; }
 
   std::vector<Action> TakeActions();
@@ -100,7 +101,9 @@ class CycleRooms {
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
   std::vector<char> has_lost_;
+  // By workload: what this cycle gave it is not taken back; and those of which it may be.
   std::vector<char> is_settled_;
+  std::vector<WorkloadId> unsettled_;
   // By pod: this cycle gave it its place; and that is final, as somebody yielded for it.
   std::vector<char> started_, settled_;
   std::vector<char> is_bound_;  // by pod: this cycle starts it at once
