@@ -301,7 +301,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
   const size_t charges = ledger_.GetMark();
   const YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
-                           desk_.started, desk_.spared};
+                           desk_.yielding, desk_.spared};
   YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
   if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
     return *std::move(refused);

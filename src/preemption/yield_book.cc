@@ -48,14 +48,9 @@ bool YieldBook::IsProtected(WorkloadId w, QueueId scope, bool reclaim) const {
   int64_t start = INT64_MAX;
   const WorkloadInfo& info = snapshot_.info(w);
   for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
-    if (is_up_[static_cast<size_t>(i)]) start = std::min(start, StartOf(PodId(i)));
+    start = std::min(start, snapshot_.pod_started(PodId(i)));
   }
   return start != INT64_MAX && snapshot_.now() - start < *least;
-}
-
-// Since when a pod runs where it is.
-int64_t YieldBook::StartOf(PodId p) const {
-  return has_started(p) ? snapshot_.now() : snapshot_.pod_started(p);
 }
 
 void YieldBook::JudgeGangs(YieldRights rights, WorkloadId claimant) {
@@ -117,16 +112,21 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
     if (workload_of(p) == claimant) continue;
-    if (!policy_.spared.empty() && policy_.spared[at(p)]) continue;
-    const PodPhase phase = snapshot_.pod_phase(p);
-    const bool runs = has_started(p) || phase == PodPhase::kRunning;
-    const bool stands = (phase == PodPhase::kRunning || phase == PodPhase::kNominated) &&
-                        state_.placement(p) == snapshot_.pod_placement(p);
-    if (!has_started(p) && !stands) continue;
-    if (gang.rule == YieldRule::kMoved && !runs) continue;
+    if (policy_.yielding.empty() ? !Stands(p) : !policy_.yielding[at(p)]) continue;
+    if (gang.rule == YieldRule::kMoved && snapshot_.pod_phase(p) == PodPhase::kNominated) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }
+}
+
+// Whether it is where the snapshot says, and has been for long enough.
+bool YieldBook::Stands(PodId p) const {
+  if (!policy_.spared.empty() && policy_.spared[at(p)]) return false;
+  const PodPhase phase = snapshot_.pod_phase(p);
+  const bool up = phase == PodPhase::kRunning || phase == PodPhase::kNominated;
+  if (!up || state_.placement(p) != snapshot_.pod_placement(p)) return false;
+  const int64_t start = snapshot_.pod_started(p);
+  return start == INT64_MAX || snapshot_.now() - start >= policy_.rules.min_pod_runtime;
 }
 
 Victim YieldBook::VictimOf(PodId p, bool is_moved) const {
@@ -164,7 +164,7 @@ void YieldBook::PriceCandidates() {
   for (PodId p : candidates_) {
     const WorkloadId w = workload_of(p);
     Victim victim = VictimOf(p, gangs_[at(w)].rule == YieldRule::kMoved);
-    const int64_t start = StartOf(p);
+    const int64_t start = snapshot_.pod_started(p);
     const int64_t since = std::max(start, snapshot_.workload(w).last_checkpoint.value_or(start));
     if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
     const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);

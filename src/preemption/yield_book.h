@@ -54,7 +54,7 @@ struct YieldPolicy {
   const RoomCosts& costs;
   VictimCost cost;
   bool honour_nominations = true;
-  std::span<const char> started;  // `RoomDesk`
+  std::span<const char> yielding;  // `RoomDesk`
   std::span<const char> spared;
 };
 
@@ -153,8 +153,7 @@ class YieldBook {
   void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
-  bool has_started(PodId p) const { return !policy_.started.empty() && policy_.started[at(p)]; }
-  int64_t StartOf(PodId p) const;
+  bool Stands(PodId p) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
   void SetEnds(Gang& gang, bool ends);

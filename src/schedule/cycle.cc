@@ -18,8 +18,6 @@
 namespace tessera {
 namespace {
 
-constexpr int64_t kClaimsPerWorkload = 100;
-
 class Cycle {
  public:
   Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions)
@@ -36,9 +34,7 @@ class Cycle {
                               {&snapshot.resources(), shares_.capacity}),
               functions.before, least_),
         rooms_(snapshot, rules_, room_rules_, functions.find),
-        attempts_(static_cast<size_t>(snapshot.num_workloads())),
-        is_barred_(attempts_.size()),
-        claims_left_(kClaimsPerWorkload * snapshot.num_workloads()) {}
+        attempts_(static_cast<size_t>(snapshot.num_workloads())) {}
 
   CycleResult Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
@@ -127,7 +123,6 @@ class Cycle {
 
   // Places the next unit of `w` if there is room and every queue permits it.
   bool Allocate(WorkloadId w) {
-    if (is_barred_[static_cast<size_t>(w.value())] != 0) return false;
     const bool preemptible = snapshot_.workload(w).is_preemptible();
     std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
     if (!IsWhole(rooms_.latest(), w)) {
@@ -167,61 +162,47 @@ class Cycle {
   bool MakeRoom(WorkloadId w) {
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.version())) return false;
-    const bool made = rules_.settle ? MakeRoomForGood(w) : Claim(w, rooms_.started());
-    if (!made) claims.Note(rooms_.latest(), w, round_, rooms_.version());
-    return made;
-  }
-
-  // Others yield for `w`, but none of `spared`.
-  bool Claim(WorkloadId w, std::span<const char> spared) {
-    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, spared));
-    if (!plan.found()) return false;
-    CarryOut(std::move(plan));
+    if (rules_.settle && rooms_.has_open() && Rearrange(w)) return true;
+    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+    if (!plan.found()) {
+      claims.Note(rooms_.latest(), w, round_, rooms_.version());
+      return false;
+    }
+    rooms_.CarryOut(plan, ledger_);
+    ledger_.Commit();
+    for (PodId p : plan.evicted) jobs_.Rank(rooms_.latest(), LeafOf(WorkloadOf(p)));
+    certificates_.push_back(std::move(plan.certificate));
     return true;
   }
 
-  // What this cycle gave away on free capacity may have to yield, too, but not what the next
-  // cycle would have to take back: it is not started then.
-  bool MakeRoomForGood(WorkloadId w) {
-    if (claims_left_-- <= 0) return false;
-    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+  // What this cycle started on free capacity makes way for `w`, if `w` has the right to that:
+  // better not to start it than to evict it soon.
+  bool Rearrange(WorkloadId w) {
+    const RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, rooms_.open()));
     if (!plan.found()) return false;
-    std::vector<WorkloadId> started;
-    bool others = false;
-    for (PodId p : LeavingOf(plan)) {
-      const bool may_be_taken_back = rooms_.MayWithdraw(p);
-      others |= !may_be_taken_back;
-      if (may_be_taken_back) started.push_back(WorkloadOf(p));
-    }
-    std::ranges::sort(started);
-    started.erase(std::unique(started.begin(), started.end()), started.end());
-    if (started.empty()) {
-      CarryOut(std::move(plan));
-      return true;
-    }
-    return others ? TakeBack(w, started) : Rearrange(w, plan, started);
-  }
-
-  // Only what this cycle started makes way: it is as if it had been placed otherwise.
-  bool Rearrange(WorkloadId w, const RoomPlan& plan, const std::vector<WorkloadId>& started) {
+    std::vector<WorkloadId> giving;
+    for (PodId p : plan.evicted) giving.push_back(WorkloadOf(p));
+    for (const PodTarget& move : plan.moved) giving.push_back(WorkloadOf(move.pod));
+    std::ranges::sort(giving);
+    giving.erase(std::unique(giving.begin(), giving.end()), giving.end());
     std::vector<std::vector<PodTarget>> staying;
-    for (WorkloadId v : started) {
+    for (WorkloadId v : giving) {
       staying.push_back(StayingOf(v, plan));
-      rooms_.Withdraw(rooms_.StartedOf(v), ledger_);
+      rooms_.Withdraw(v, ledger_);
     }
-    for (size_t i = 0; i < started.size(); ++i) {
-      if (!staying[i].empty()) rooms_.Start(started[i], staying[i], ledger_);
+    for (size_t i = 0; i < giving.size(); ++i) {
+      if (!staying[i].empty()) rooms_.Start(giving[i], staying[i], ledger_);
     }
     rooms_.Start(w, plan.placed, ledger_);
     ledger_.Commit();
-    for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
+    for (WorkloadId v : giving) jobs_.Rank(rooms_.latest(), LeafOf(v));
     return true;
   }
 
   // What this cycle started of `v` and `plan` leaves to it, where it is then.
   std::vector<PodTarget> StayingOf(WorkloadId v, const RoomPlan& plan) const {
     std::vector<PodTarget> staying;
-    for (PodId p : rooms_.StartedOf(v)) {
+    for (PodId p : rooms_.OpenOf(v)) {
       const auto moved = std::ranges::find(plan.moved, p, &PodTarget::pod);
       if (moved != plan.moved.end()) {
         staying.push_back(*moved);
@@ -230,31 +211,6 @@ class Cycle {
       }
     }
     return staying;
-  }
-
-  // Others would have to yield together with what this cycle started. It could not be made to
-  // yield before it runs, and would have to as soon as it does: it waits, whether `w` fits
-  // without it or not.
-  bool TakeBack(WorkloadId w, const std::vector<WorkloadId>& started) {
-    for (WorkloadId v : started) rooms_.Withdraw(rooms_.StartedOf(v), ledger_);
-    ledger_.Commit();
-    for (WorkloadId v : started) jobs_.Rank(rooms_.latest(), LeafOf(v));
-    if (Allocate(w) || Claim(w, rooms_.started())) return true;
-    for (WorkloadId v : started) is_barred_[static_cast<size_t>(v.value())] = 1;
-    return false;
-  }
-
-  static std::vector<PodId> LeavingOf(const RoomPlan& plan) {
-    std::vector<PodId> pods = plan.evicted;
-    for (const PodTarget& move : plan.moved) pods.push_back(move.pod);
-    return pods;
-  }
-
-  void CarryOut(RoomPlan plan) {
-    rooms_.CarryOut(plan, ledger_);
-    ledger_.Commit();
-    for (PodId p : plan.evicted) jobs_.Rank(rooms_.latest(), LeafOf(WorkloadOf(p)));
-    certificates_.push_back(std::move(plan.certificate));
   }
 
   // --- What should not run --------------------------------------------------
@@ -291,8 +247,6 @@ class Cycle {
   JobServer jobs_;
   CycleRooms rooms_;
   std::vector<std::optional<Attempt>> attempts_;  // by workload
-  std::vector<char> is_barred_;  // by workload: it would have to yield at once
-  int64_t claims_left_;          // attempts to make room, so that a cycle ends
   std::map<CycleStep, ClaimMemory> claims_;
   std::vector<Certificate> certificates_;
   CycleStep step_ = CycleStep::kAllocate;

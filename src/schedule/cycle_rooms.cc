@@ -18,11 +18,9 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
       waits_(static_cast<size_t>(snapshot.num_workloads())),
       has_lost_(waits_.size()),
-      is_settled_(waits_.size()),
-      started_(static_cast<size_t>(snapshot.num_pods())),
-      settled_(started_.size()),
-      is_bound_(started_.size()),
-      action_of_(started_.size()) {
+      open_(static_cast<size_t>(snapshot.num_pods())),
+      spared_(open_.size()),
+      action_of_(open_.size()) {
   if (snapshot.releasing().empty()) return;
   const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
   later_ = Room{ClusterState(tables_, initial), {}};
@@ -44,8 +42,7 @@ void CycleRooms::BindNominated() {
     if (pods.empty()) continue;
     if (free && IsWhole(now_.state, WorkloadId(i))) {
       WriteBinds(now_.state, mark, pods, actions_);
-      for (PodId p : pods) started_[at(p)] = is_bound_[at(p)] = 1;
-      Settle(WorkloadId(i));
+      for (PodId p : pods) spared_[at(p)] = 1;
       continue;
     }
     now_.state.RollBack(mark);
@@ -91,12 +88,6 @@ GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
 // Writes what was placed into the plan, and repeats it in the other state.
 void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
   ++version_;
-  for (PodId p : pods) started_[at(p)] = 1;
-  if (is_settled_[at(w)] != 0) {
-    Settle(w);
-  } else {
-    unsettled_.push_back(w);
-  }
   const size_t first = actions_.size();
   if (&room == &now_) {
     WriteBinds(now_.state, 0, pods, actions_);
@@ -108,9 +99,10 @@ void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
     ReserveNow(pods);
     waits_[at(w)] = 1;
   }
+  for (PodId p : pods) open_[at(p)] = 1;
+  opened_.insert(opened_.end(), pods.begin(), pods.end());
   NoteActions(first);
-  now_.state.Commit();
-  if (later_) later_->state.Commit();
+  Commit();
 }
 
 // Which action starts which pod, of those from `first` on.
@@ -120,8 +112,7 @@ void CycleRooms::NoteActions(size_t first) {
     const auto* nominate = std::get_if<NominateAction>(&actions_[i]);
     if (bind == nullptr && nominate == nullptr) continue;
     const auto p = snapshot_.FindPod(bind != nullptr ? bind->pod : nominate->pod);
-    action_of_[at(*p)] = static_cast<int>(i);
-    is_bound_[at(*p)] = bind != nullptr ? 1 : 0;
+    action_of_[at(*p)] = i;
   }
 }
 
@@ -140,16 +131,6 @@ bool CycleRooms::BindIfFree(std::span<const PodId> pods) {
   return true;
 }
 
-// A pod that this plan nominated holds nothing yet but its reservation.
-void CycleRooms::Unreserve(PodId p) {
-  const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
-  const bool at_home = runs && now_.state.placement(p) == snapshot_.pod_placement(p);
-  if (started_[at(p)] == 0 || is_bound_[at(p)] != 0 || at_home) return;
-  if (!now_.state.is_placed(p)) return;
-  now_.state.Remove(p);
-  now_.memory = {};
-}
-
 void CycleRooms::ReserveNow(std::span<const PodId> pods) {
   for (PodId p : pods) {
     if (now_.state.is_placed(p)) {
@@ -160,76 +141,63 @@ void CycleRooms::ReserveNow(std::span<const PodId> pods) {
   }
 }
 
+void CycleRooms::Commit() {
+  now_.state.Commit();
+  if (later_) later_->state.Commit();
+}
+
 void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   ++version_;
   anyone_leaves_ = true;
   if (!later_) later_ = Room{now_.state, {}};
   later_->memory = {};
-  for (PodId p : plan.evicted) Unreserve(p);
-  for (const PodTarget& move : plan.moved) Unreserve(move.pod);
-  tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}});
-  const auto workload_of = [this](PodId p) {
-    return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
-  };
-  // By what right they leave depends on what their queues hold.
-  for (WorkloadId w : unsettled_) Settle(w);
-  unsettled_.clear();
+  tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}, {}});
   for (PodId p : plan.evicted) {
-    has_lost_[at(workload_of(p))] = waits_[at(workload_of(p))] = 1;
-    started_[at(p)] = settled_[at(p)] = 0;
+    spared_[at(p)] = 1;
+    has_lost_[at(WorkloadOf(p))] = waits_[at(WorkloadOf(p))] = 1;
   }
-  std::vector<PodId> placed;
-  for (const PodTarget& move : plan.moved) {
-    waits_[at(workload_of(move.pod))] = 1;
-    started_[at(move.pod)] = 1;
-    Settle(workload_of(move.pod));
-    ReserveNow({&move.pod, 1});
-  }
-  for (const PodTarget& target : plan.placed) placed.push_back(target.pod);
-  ReserveNow(placed);
-  for (PodId p : placed) {
-    waits_[at(workload_of(p))] = started_[at(p)] = 1;
-  }
-  if (!placed.empty()) Settle(workload_of(placed.front()));
-  now_.state.Commit();
-  later_->state.Commit();
-  std::ranges::copy(plan.actions, std::back_inserter(actions_));
-}
-
-void CycleRooms::Withdraw(std::span<const PodId> pods, QuotaLedger& ledger) {
-  ++version_;
-  for (PodId p : pods) {
-    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
-    BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
-    now_.state.Remove(p);
-    if (later_) later_->state.Remove(p);
-    started_[at(p)] = is_bound_[at(p)] = 0;
-    dropped_.push_back(action_of_[at(p)]);
-    waits_[at(w)] = has_lost_[at(w)];
-  }
-  // What of their gangs is still to come may depend on a nomination.
-  for (PodId p : pods) {
-    const WorkloadId w = snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
-    const WorkloadInfo& info = snapshot_.info(w);
-    for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
-      const bool nominated = snapshot_.pod_phase(PodId(i)) == PodPhase::kNominated;
-      if (nominated || started_[at(PodId(i))] != 0) waits_[at(w)] = 1;
+  for (const std::vector<PodTarget>* targets : {&plan.moved, &plan.placed}) {
+    for (const PodTarget& target : *targets) {
+      waits_[at(WorkloadOf(target.pod))] = 1;
+      ReserveNow({&target.pod, 1});
     }
   }
-  now_.memory = {};
-  now_.state.Commit();
-  if (!later_) return;
-  later_->memory = {};
-  later_->state.Commit();
+  // By what right somebody yields depends on what queues hold, so nothing is taken back now.
+  for (PodId p : opened_) open_[at(p)] = 0;
+  opened_.clear();
+  std::ranges::copy(plan.actions, std::back_inserter(actions_));
+  Commit();
 }
 
-std::vector<PodId> CycleRooms::StartedOf(WorkloadId w) const {
+std::vector<PodId> CycleRooms::OpenOf(WorkloadId w) const {
   const WorkloadInfo& info = snapshot_.info(w);
   std::vector<PodId> pods;
   for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
-    if (started_[at(PodId(i))] != 0) pods.push_back(PodId(i));
+    if (open_[at(PodId(i))] != 0) pods.push_back(PodId(i));
   }
   return pods;
+}
+
+void CycleRooms::Withdraw(WorkloadId w, QuotaLedger& ledger) {
+  ++version_;
+  for (PodId p : OpenOf(w)) {
+    BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
+    now_.state.Remove(p);
+    if (later_) later_->state.Remove(p);
+    open_[at(p)] = 0;
+    dropped_.push_back(action_of_[at(p)]);
+  }
+  std::erase_if(opened_, [this](PodId p) { return open_[at(p)] == 0; });
+  // What is still to come of it may depend on an older nomination.
+  waits_[at(w)] = has_lost_[at(w)];
+  const WorkloadInfo& info = snapshot_.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    const bool nominated = snapshot_.pod_phase(PodId(i)) == PodPhase::kNominated;
+    if (nominated || (anyone_leaves_ && latest().is_placed(PodId(i)))) waits_[at(w)] = 1;
+  }
+  now_.memory = {};
+  if (later_) later_->memory = {};
+  Commit();
 }
 
 void CycleRooms::Start(WorkloadId w, std::span<const PodTarget> pods, QuotaLedger& ledger) {
@@ -242,29 +210,6 @@ void CycleRooms::Start(WorkloadId w, std::span<const PodTarget> pods, QuotaLedge
   Accept(later_ ? *later_ : now_, w, ids);
 }
 
-void CycleRooms::Settle(WorkloadId w) {
-  is_settled_[at(w)] = 1;
-  const WorkloadInfo& info = snapshot_.info(w);
-  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
-    settled_[at(PodId(i))] = started_[at(PodId(i))];
-  }
-}
-
-std::vector<Action> CycleRooms::TakeActions() {
-  std::ranges::sort(dropped_);
-  std::vector<Action> kept;
-  kept.reserve(actions_.size());
-  auto dropped = dropped_.begin();
-  for (size_t i = 0; i < actions_.size(); ++i) {
-    if (dropped != dropped_.end() && *dropped == static_cast<int>(i)) {
-      ++dropped;
-    } else {
-      kept.push_back(std::move(actions_[i]));
-    }
-  }
-  return kept;
-}
-
 void CycleRooms::EndStale(WorkloadId w, QuotaLedger& ledger) {
   RoomPlan plan;
   const WorkloadInfo& info = snapshot_.info(w);
@@ -275,6 +220,21 @@ void CycleRooms::EndStale(WorkloadId w, QuotaLedger& ledger) {
     plan.actions.push_back(EvictAction{snapshot_.pod_ref(p), "stale", ""});
   }
   if (!plan.evicted.empty()) CarryOut(plan, ledger);
+}
+
+std::vector<Action> CycleRooms::TakeActions() {
+  std::ranges::sort(dropped_);
+  std::vector<Action> kept;
+  kept.reserve(actions_.size() - dropped_.size());
+  auto dropped = dropped_.begin();
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    if (dropped != dropped_.end() && *dropped == i) {
+      ++dropped;
+    } else {
+      kept.push_back(std::move(actions_[i]));
+    }
+  }
+  return kept;
 }
 
 }  // namespace tessera

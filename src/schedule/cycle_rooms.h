@@ -31,12 +31,15 @@ class CycleRooms {
   int64_t version() const { return version_; }
   // Whether something of `w` was made to leave in this cycle.
   bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
-  // What planners of room have at hand; `spared`: by pod, or empty.
-  RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> spared) {
-    return {nullptr, &latest(), &ledger, &shares, started_, spared};
+  // By pod: it was started in this cycle on what was free, and nobody has yielded since, so that
+  // it may still be taken back.
+  std::span<const char> open() const { return open_; }
+  bool has_open() const { return !opened_.empty(); }
+
+  // What planners of room have at hand; `yielding` as there.
+  RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
+    return {nullptr, &latest(), &ledger, &shares, yielding, spared_};
   }
-  // By pod: this cycle gave it its place.
-  std::span<const char> started() const { return started_; }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
   // others keep their reservation.
@@ -52,19 +55,13 @@ class CycleRooms {
   // All pods of `w` leave, a gang below its minimum. `ledger` is charged.
   void EndStale(WorkloadId w, QuotaLedger& ledger);
 
-  // Takes back what was planned for `pods`, which got their places in this cycle.
-  void Withdraw(std::span<const PodId> pods, QuotaLedger& ledger);
+  // Of `w` what may be taken back; and takes it back. `ledger` is charged.
+  std::vector<PodId> OpenOf(WorkloadId w) const;
+  void Withdraw(WorkloadId w, QuotaLedger& ledger);
 
   // Starts pods of `w` at places that are free once all have left that leave. `ledger` is
   // charged.
   void Start(WorkloadId w, std::span<const PodTarget> pods, QuotaLedger& ledger);
-
-  // Of `w` what got its place in this cycle.
-  std::vector<PodId> StartedOf(WorkloadId w) const;
-
-  // Whether `p` was started in this cycle on what was free, and nobody yielded since, so that it
-  // may be taken back.
-  bool MayWithdraw(PodId p) const { return started_[at(p)] != 0 && settled_[at(p)] == 0; }
 
   std::vector<Action> TakeActions();
 
@@ -79,13 +76,15 @@ class CycleRooms {
   static size_t at(Id<Tag> id) {
     return static_cast<size_t>(id.value());
   }
+  WorkloadId WorkloadOf(PodId p) const {
+    return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
+  }
   GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
-  bool BindIfFree(std::span<const PodId> pods);
-  void Settle(WorkloadId w);
-  void Unreserve(PodId p);
-  void ReserveNow(std::span<const PodId> pods);
   void NoteActions(size_t first);
+  bool BindIfFree(std::span<const PodId> pods);
+  void ReserveNow(std::span<const PodId> pods);
+  void Commit();
 
   const Snapshot& snapshot_;
   const CycleRules& rules_;
@@ -101,14 +100,10 @@ class CycleRooms {
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
   std::vector<char> has_lost_;
-  // By workload: what this cycle gave it is not taken back; and those of which it may be.
-  std::vector<char> is_settled_;
-  std::vector<WorkloadId> unsettled_;
-  // By pod: this cycle gave it its place; and that is final, as somebody yielded for it.
-  std::vector<char> started_, settled_;
-  std::vector<char> is_bound_;  // by pod: this cycle starts it at once
-  std::vector<int> action_of_;  // by pod that was started: which one did it
-  std::vector<int> dropped_;    // actions that are taken back
+  std::vector<char> open_, spared_;  // by pod
+  std::vector<PodId> opened_;        // those that are open
+  std::vector<size_t> action_of_;    // by open pod: which one starts it
+  std::vector<size_t> dropped_;      // actions that are taken back
   int64_t version_ = 0;
   std::vector<Action> actions_;
 };

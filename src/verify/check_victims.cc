@@ -18,7 +18,6 @@ namespace {
 struct Deal {
   struct Lost {
     PodId pod;
-    PodPlacement from;
     int action = 0;
     std::string reason;  // empty: moved
     std::string on_behalf_of;
@@ -46,7 +45,7 @@ class VictimCheck {
     for (int p = 0; p < snapshot.num_pods(); ++p) {
       if (replay_.is_up(PodId(p))) Hold(PodId(p), replay_.placement(PodId(p)), 1);
     }
-    for (const ReleasingPod& leaving : snapshot.releasing()) disrupted_[workload_of(leaving.pod)].insert(leaving.pod);
+    for (const ReleasingPod& leaving : snapshot.releasing()) ++disrupted_[workload_of(leaving.pod)];
     deal_.held = held_;
   }
 
@@ -89,18 +88,12 @@ class VictimCheck {
     return p;
   }
 
-  PodPlacement WhereIs(const PodRef& ref) const {
-    const std::optional<PodId> p = snapshot_.FindPod(ref);
-    return p && replay_.is_up(*p) ? replay_.placement(*p) : PodPlacement();
-  }
-
   void Read(const EvictAction& action) {
     if (deal_.claimant.valid()) Close();
-    const PodPlacement from = WhereIs(action.pod);
     const std::optional<PodId> p = Follow(action);
     if (!p) return;
     if (action.reason == kStaleReason) return ReadStale(*p, action_);
-    deal_.lost.push_back({*p, from, action_, action.reason, action.on_behalf_of});
+    deal_.lost.push_back({*p, action_, action.reason, action.on_behalf_of});
     deal_.evicted.insert(*p);
   }
 
@@ -136,9 +129,8 @@ class VictimCheck {
 
   void Read(const MoveAction& action) {
     if (deal_.claimant.valid()) Close();
-    const PodPlacement from = WhereIs(action.pod);
     const std::optional<PodId> p = Follow(action);
-    if (p) deal_.lost.push_back({*p, from, action_, "", ""});
+    if (p) deal_.lost.push_back({*p, action_, "", ""});
   }
 
   void Read(const BindAction& action) { ReadPlacement(action); }
@@ -171,7 +163,7 @@ class VictimCheck {
     for (const Deal::Lost& lost : deal_.lost) {
       const WorkloadId w = workload_of(lost.pod);
       victims.insert(w);
-      if (snapshot_.pod_phase(lost.pod) != PodPhase::kPending) disrupted_[w].insert(lost.pod);
+      ++disrupted_[w];
       JudgeRight(lost);
     }
     if (deal_.claimant.valid()) {
@@ -192,6 +184,10 @@ class VictimCheck {
       return Report(lost.action, absl::StrCat(name, " yields, but nobody gets anything"));
     }
     const Workload& claimant = workload(deal_.claimant);
+    const int64_t started = snapshot_.pod_started(lost.pod);
+    if (started != INT64_MAX && snapshot_.now() - started < rules_.min_pod_runtime) {
+      Report(lost.action, absl::StrCat(name, " has only just started"));
+    }
     if (lost.reason.empty()) {
       if (!victim.is_movable()) Report(lost.action, absl::StrCat(name, " is not movable"));
       const bool others_lose = std::ranges::any_of(
@@ -232,9 +228,8 @@ class VictimCheck {
   void JudgeGang(WorkloadId w) {
     const Workload& victim = workload(w);
     const auto most = victim.max_disrupted;
-    const int disrupted = static_cast<int>(disrupted_[w].size());
-    if (most && disrupted > *most) {
-      Report(-1, absl::StrCat("workload ", victim.name, ": ", disrupted,
+    if (most && disrupted_[w] > *most) {
+      Report(-1, absl::StrCat("workload ", victim.name, ": ", disrupted_[w],
                               " pods are disrupted, at most ", *most, " may be"));
     }
     const GangBeforeAfter standing = StandingOf(w);
@@ -269,11 +264,6 @@ class VictimCheck {
     return least && first && snapshot_.now() - *first < *least;
   }
 
-  // Where an evicted pod was.
-  PodPlacement PlaceLost(PodId p) const {
-    return std::ranges::find(deal_.lost, p, &Deal::Lost::pod)->from;
-  }
-
   void JudgeReclaim() {
     if (!deal_.claimant.valid()) return;
     ReclaimDeal reclaim;
@@ -287,7 +277,8 @@ class VictimCheck {
       const QueueId q = snapshot_.info(w).queue;
       for (const std::vector<PodId>& unit : UnitsOf(StandingOf(w))) {
         ResourceVector charge;
-        for (PodId p : unit) charge += ChargeOfPod(p, PlaceLost(p));
+        // An evicted pod is where the snapshot says.
+        for (PodId p : unit) charge += ChargeOfPod(p, snapshot_.pod_placement(p));
         (q == reclaim.claimant ? reclaim.preempted : reclaim.units).emplace_back(q, charge);
       }
     }
@@ -306,7 +297,7 @@ class VictimCheck {
   PlanReplay replay_;
   ViolationList violations_;
   std::vector<ResourceVector> held_;  // by queue
-  std::map<WorkloadId, std::set<PodId>> disrupted_;
+  std::map<WorkloadId, int> disrupted_;
   std::set<WorkloadId> stale_;
   Deal deal_;
   int action_ = 0;

@@ -105,9 +105,7 @@ void PlanReplay::operator()(const MoveAction& action) {
   Speak(absl::StrCat("move ", NameOf(action.pod)));
   const std::optional<PodId> p = Find(action.pod);
   if (!p) return;
-  // What the plan itself nominated may be sent elsewhere.
-  const bool by_plan = phase(*p) == PodPhase::kNominated && (is_new(*p) || is_moved(*p));
-  if (phase(*p) != PodPhase::kRunning && !by_plan) return Report(PhaseText(phase(*p)));
+  if (phase(*p) != PodPhase::kRunning) return Report(PhaseText(phase(*p)));
   const Workload& workload =
       snapshot_.workload(snapshot_.pod_set(snapshot_.pod_set_of(*p)).workload);
   if (!workload.is_movable()) Report(workload.name + " is not movable");

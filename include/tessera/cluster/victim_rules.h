@@ -41,6 +41,9 @@ struct VictimRules {
   // A victim that fits elsewhere at once is moved there, and loses nothing then: whether it had
   // to yield is not asked.
   bool replace_victims = false;
+  // Seconds that a pod has run at least before it yields to anybody or moves. One suffices so
+  // that cycles at one instant do not undo each other.
+  int64_t min_pod_runtime = 1;
   // Seconds that a gang may run below its minimum; kUnlimited: for ever. A workload may
   // state its own.
   int64_t stale_grace = 60;
@@ -54,7 +57,8 @@ inline VictimRules KaiVictimRules() {
           .reclaim_runtime = RuntimeScope::kCommonAncestor,
           .mig_charge = MigCharge::kWholeG,
           .move_for_all = false,
-          .replace_victims = true};
+          .replace_victims = true,
+          .min_pod_runtime = 0};
 }
 
 }  // namespace tessera

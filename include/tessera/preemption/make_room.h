@@ -41,9 +41,10 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
-  // By pod, or empty: none is. It has got its place since the snapshot was taken, and counts as
-  // running from now on; and: it keeps its place.
-  std::span<const char> started = {};
+  // By pod. Where `yielding` is not empty, only those pods may have to yield; else whatever is
+  // where the snapshot says, has been for long enough (`VictimRules::min_pod_runtime`), and is not
+  // `spared`.
+  std::span<const char> yielding = {};
   std::span<const char> spared = {};
 };
 

@@ -36,8 +36,8 @@ struct CheckPlanOptions {
 //
 // Every action:
 // - evict: the pod runs or is nominated, its workload is preemptible or, where the reason is
-//   "stale", was below its minimum before the plan. move: the pod runs or was nominated by the
-//   plan, its workload is movable, the target is fit for a nomination.
+//   "stale", was below its minimum before the plan. move: the pod runs, its workload is movable,
+//   the target is fit for a nomination.
 // - destroy, set_mig, create: the GPU is `dynamic`. The instance to destroy exists
 //   and is idle. The GPU to switch is healthy, without pods and instances, and
 //   really changes. The instance to create finds MIG on and the GPU healthy, starts

@@ -31,6 +31,7 @@ struct CheckVictimsOptions {
 //   the rules say so; what moves is movable.
 // - "preempt": the victim is preemptible, of the same queue, and of lower priority. "reclaim":
 //   preemptible, of another queue. No other reason evicts for somebody.
+// - What is evicted or moved has run for `rules.min_pod_runtime`.
 // - A workload that runs for less than its min-runtime loses only pods above the minimum of
 //   their sets. One with `max_disrupted` has at most so many pods evicted, moved or already
 //   releasing by the plan as a whole.
