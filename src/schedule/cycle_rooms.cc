@@ -67,7 +67,7 @@ GangPlacement CycleRooms::SearchIn(Room& room, WorkloadId w, Account& account,
 // The first room that takes it, now before later.
 GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
   // What joins a gang that waits for its place waits, too.
-  const bool now_allowed = waits_[at(w)] == 0 && !now_is_behind_;
+  const bool now_allowed = waits_[at(w)] == 0 && unreserved_.empty();
   std::vector<std::pair<Room*, bool>> rooms;
   if (later_ && rules_.await_shared_gpu) {
     if (now_allowed) rooms.emplace_back(&now_, true);
@@ -121,7 +121,12 @@ bool CycleRooms::BindIfFree(std::span<const PodId> pods) {
   const ClusterState::Mark mark = now_.state.GetMark();
   for (PodId p : pods) {
     const PodPlacement& placement = later_->state.placement(p);
-    if (now_.state.is_placed(p) || !IsFree(now_.state, snapshot_.pod_set_of(p), placement)) {
+    // A GPU that has to be carved for somebody who comes takes nothing meanwhile.
+    const bool awaited = std::ranges::any_of(unreserved_, [&placement](const PodPlacement& other) {
+      return other.node == placement.node && (other.gpus & placement.gpus) != 0;
+    });
+    if (awaited || now_.state.is_placed(p) ||
+        !IsFree(now_.state, snapshot_.pod_set_of(p), placement)) {
       now_.state.RollBack(mark);
       return false;
     }
@@ -134,7 +139,7 @@ bool CycleRooms::BindIfFree(std::span<const PodId> pods) {
 void CycleRooms::ReserveNow(std::span<const PodId> pods) {
   for (PodId p : pods) {
     if (now_.state.is_placed(p)) {
-      now_is_behind_ = true;
+      unreserved_.push_back(later_->state.placement(p));
     } else {
       now_.state.Reserve(p, later_->state.placement(p));
     }

@@ -93,9 +93,9 @@ class CycleRooms {
   const std::shared_ptr<const StateTables> tables_;
   Room now_;                   // those who leave still hold their places
   std::optional<Room> later_;  // they are gone; none: nobody leaves
-  // `now_` lacks places that pods will get which still hold another: it tells what is free at
-  // best.
-  bool now_is_behind_ = false;
+  // Places that pods will get which still hold another: `now_` lacks them, and tells what is free
+  // at best.
+  std::vector<PodPlacement> unreserved_;
   bool anyone_leaves_ = false;  // by this plan
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
