@@ -26,6 +26,7 @@ struct Deal {
   std::vector<Lost> lost;
   std::set<PodId> evicted;
   ResourceVector gained;
+  bool is_done = false;  // the claimant stands; what it gets besides is for the taking
   std::vector<ResourceVector> held;  // by queue, when it began
 };
 
@@ -147,7 +148,10 @@ class VictimCheck {
     if (deal_.claimant.valid() && deal_.claimant != w) Close();
     deal_.claimant = w;
     Follow(action);
-    if (replay_.is_up(*p)) deal_.gained += ChargeOfPod(*p, replay_.placement(*p));
+    if (deal_.lost.empty() || deal_.is_done || !replay_.is_up(*p)) return;
+    deal_.gained += ChargeOfPod(*p, replay_.placement(*p));
+    const auto is_up = [this](PodId other) { return replay_.is_up(other); };
+    deal_.is_done = WhyNotLegal({snapshot_, w, is_up, is_up}).empty();
   }
 
   void Close() {

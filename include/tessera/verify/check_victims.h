@@ -24,7 +24,8 @@ struct CheckVictimsOptions {
 // to it.
 //
 // A plan is read as deals, one after the other: evictions and moves, then the binds and
-// nominations of the one workload that they are for. In each:
+// nominations of the one workload that they are for, until it has all its minimums; what it gets
+// beyond that is free for anybody. In each:
 // - "stale" evicts for nobody and is no part of a deal: the workload is below its minimum for as
 //   long as `rules.stale_grace` or its own says, no pod of it succeeded, and all of it leaves.
 // - Evictions name that workload. Its preemption delay is over. Others are moved for it only if
