@@ -187,7 +187,11 @@ void CycleRooms::Withdraw(WorkloadId w, QuotaLedger& ledger) {
   ++version_;
   for (PodId p : OpenOf(w)) {
     BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
-    now_.state.Remove(p);
+    if (spared_[at(p)] != 0) {  // it still holds the place that it was made to leave
+      unreserved_.erase(std::ranges::find(unreserved_, latest().placement(p)));
+    } else {
+      now_.state.Remove(p);
+    }
     if (later_) later_->state.Remove(p);
     open_[at(p)] = 0;
     dropped_.push_back(action_of_[at(p)]);
