@@ -26,7 +26,7 @@ struct Deal {
   std::vector<Lost> lost;
   std::set<PodId> evicted;
   ResourceVector gained;
-  bool is_done = false;  // the claimant stands; what it gets besides is for the taking
+  bool is_done = false;              // the claimant stands; what it gets besides is for the taking
   std::vector<ResourceVector> held;  // by queue, when it began
 };
 
@@ -106,8 +106,8 @@ class VictimCheck {
     const int64_t below = snapshot_.now() - stale.stale_since.value_or(snapshot_.now());
     const auto succeeded = [](const Pod& pod) { return pod.phase == PodPhase::kSucceeded; };
     if (grace == kUnlimited || below < grace) {
-      Report(action, absl::StrCat(stale.name, " has been below its minimum for ", below,
-                                  " seconds only"));
+      Report(action,
+             absl::StrCat(stale.name, " has been below its minimum for ", below, " seconds only"));
     }
     if (std::ranges::any_of(stale.pods, succeeded)) {
       Report(action, absl::StrCat(stale.name, " has pods that succeeded"));
@@ -121,8 +121,8 @@ class VictimCheck {
       const WorkloadInfo& info = snapshot_.info(w);
       for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
         const PodId p(i);
-        const bool stays = snapshot_.pod_phase(p) == PodPhase::kRunning &&
-                           replay_.phase(p) == PodPhase::kRunning;
+        const bool stays =
+            snapshot_.pod_phase(p) == PodPhase::kRunning && replay_.phase(p) == PodPhase::kRunning;
         if (stays) Report(-1, absl::StrCat(NameOf(snapshot_, p), " stays of a gang that ends"));
       }
     }
@@ -151,7 +151,7 @@ class VictimCheck {
     if (deal_.lost.empty() || deal_.is_done || !replay_.is_up(*p)) return;
     deal_.gained += ChargeOfPod(*p, replay_.placement(*p));
     const auto is_up = [this](PodId other) { return replay_.is_up(other); };
-    deal_.is_done = WhyNotLegal({snapshot_, w, is_up, is_up}).empty();
+    deal_.is_done = IsWholeAfter({snapshot_, w, is_up, is_up});
   }
 
   void Close() {

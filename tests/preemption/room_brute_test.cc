@@ -30,7 +30,8 @@ class BruteForce {
       const WorkloadId w = snapshot.pod_set(snapshot.pod_set_of(p)).workload;
       const bool same_queue = snapshot.info(w).queue == snapshot.info(w_).queue;
       if (w == w_ || !state_.is_placed(p) || same_queue == reclaim) continue;
-      if (snapshot.workload(w).is_preemptible()) pods_.push_back(p);
+      const bool ran = snapshot.now() - snapshot.pod_started(p) >= rules.victims.min_pod_runtime;
+      if (ran && snapshot.workload(w).is_preemptible()) pods_.push_back(p);
     }
   }
 

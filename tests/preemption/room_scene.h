@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,7 +50,8 @@ inline Workload Claim(std::string queue, int pods, int gpus) {
 class Scene {
  public:
   explicit Scene(SnapshotSpec spec)
-      : snapshot(CreateOrDie(std::move(spec))), shares(DivideFairShares(snapshot)) {}
+      : snapshot(CreateOrDie(LaterThanStarts(std::move(spec)))),
+        shares(DivideFairShares(snapshot)) {}
 
   using Planner = RoomPlan (*)(const Snapshot&, const FairShares&, WorkloadId, const RoomRules&);
 
@@ -72,6 +74,13 @@ class Scene {
 
   Snapshot snapshot;
   FairShares shares;
+
+ private:
+  // Who has only just started yields to nobody, so the scene is a second later.
+  static SnapshotSpec LaterThanStarts(SnapshotSpec spec) {
+    spec.now = std::max<int64_t>(spec.now, 1);
+    return spec;
+  }
 };
 
 // Two queues of 4 GPUs each on one node of 8; "a" holds all of it by one-GPU jobs a0 ... a7,

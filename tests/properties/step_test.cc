@@ -1,12 +1,11 @@
 // What must hold of a step in which others yield for all that waits, on any cluster.
 
-#include "tessera/schedule/schedule.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tessera/io/plan_json.h"
 #include "tessera/io/snapshot_json.h"
+#include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_plan.h"
 #include "tessera/verify/check_victims.h"
 #include "tests/support/random_cluster.h"

@@ -74,8 +74,7 @@ inline RoomRules RoomRulesOf(const CycleRules& rules) {
 
 // A policy: how to divide, which queue to serve, which of its jobs, and what it costs that
 // others yield. Each part can be replaced by a type of the host.
-template <DivisionRule D, QueueOrder O, JobOrder J = PriorityThenAge,
-          VictimOrder V = VictimWeights>
+template <DivisionRule D, QueueOrder O, JobOrder J = PriorityThenAge, VictimOrder V = VictimWeights>
 struct SchedulePolicy {
   using Order = O;
   D division;
