@@ -176,10 +176,8 @@ std::optional<Overreach> Entitlements::FindOverreach(const ResourceVector& charg
   // The highest of the claimant's queues beside which something was taken.
   QueueId top = claimant_;
   for (QueueId at = claimant_; at.valid() && !kai; at = tree_.parent(at)) {
-    for (QueueId sibling : tree_.children(tree_.parent(at))) {
-      if (sibling == at) continue;
-      const auto it = accounts_.find(sibling);
-      if (it != accounts_.end() && it->second.units > 0) top = at;
+    for (const auto& [q, account] : accounts_) {
+      if (q != at && account.units > 0 && tree_.parent(q) == tree_.parent(at)) top = at;
     }
   }
   for (QueueId at = claimant_;; at = tree_.parent(at)) {

@@ -61,13 +61,16 @@ RoomPlan YieldWith(RoomPlanner planner, std::vector<RoomPlan> refusals) {
     if (!plan.found()) refusals.push_back(plan);
     best = CheaperOf(std::move(best), std::move(plan));
   };
+  const YieldRights possible = planner.Possible();
+  const auto consider_right = [&](RoomStep step, bool any, YieldRights rights) {
+    consider(any ? planner.Yield(step, rights) : planner.RefuseNobody(step));
+  };
   consider(planner.Yield(RoomStep::kConsolidate, {.move = true}));
-  consider(planner.Yield(RoomStep::kReclaim, {.reclaim = true}));
-  consider(planner.Yield(RoomStep::kPreempt, {.preempt = true}));
-  // By all together where none alone suffices.
-  if (!best.found()) {
-    consider(planner.Yield(RoomStep::kEvict, {.reclaim = true, .preempt = true, .move = true}));
-  }
+  consider_right(RoomStep::kReclaim, possible.reclaim, {.reclaim = true});
+  consider_right(RoomStep::kPreempt, possible.preempt, {.preempt = true});
+  // By all together where none alone suffices; moves alone have been tried.
+  const bool any = possible.reclaim || possible.preempt;
+  if (!best.found() && any) consider(planner.Yield(RoomStep::kEvict, possible));
   return best.found() ? best : RefuseAll(refusals);
 }
 

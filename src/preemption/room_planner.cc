@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -178,6 +179,10 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
     return Refuse(step, true, PendingReason::kGang,
                   "others are moved for preemptible workloads only");
   }
+  if (rights.only_moves() && !IsCapable()) {
+    return Refuse(step, true, PendingReason::kInsufficientGpus,
+                  "too few GPUs are free, however they are arranged");
+  }
   if (!rights.reclaim || rights.preempt) return std::nullopt;
   const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_,
                                   snapshot_.info(w_).queue, need_);
@@ -189,6 +194,22 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
                 absl::StrCat("queue ", snapshot_.queues().queue(over->queue).name, " would hold ",
                              AmountOf(resource, share + over->amount), ", its fair share is ",
                              AmountOf(resource, share)));
+}
+
+YieldRights RoomPlanner::Possible() const {
+  YieldRights rights{.reclaim = true, .preempt = true, .move = true};
+  if (desk_.lowest.empty()) return rights;
+  const QueueId own = snapshot_.info(w_).queue;
+  const auto lowest = [this](QueueId q) { return desk_.lowest[static_cast<size_t>(q.value())]; };
+  rights.preempt = lowest(own) < snapshot_.workload(w_).priority;
+  const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_, own,
+                                  need_);
+  rights.reclaim = false;
+  for (int i = 0; i < snapshot_.queues().size() && !rights.reclaim; ++i) {
+    const QueueId q(i);
+    rights.reclaim = q != own && lowest(q) != INT_MAX && entitlements.MayYield(q);
+  }
+  return rights;
 }
 
 // Whole GPUs that the minimum lacks for certain.
@@ -241,13 +262,8 @@ std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
 }
 
 // Places the claimant as if all left that may. If even that fails, so does every plan.
-std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
-                                                    YieldRights rights) {
+std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book) {
   if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
-  if (rights.only_moves() && !IsCapable()) {
-    return Refuse(step, true, PendingReason::kInsufficientGpus,
-                  "too few GPUs are free, however they are arranged");
-  }
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : book.candidates()) state_.Remove(p);
   const GangOptions options{nullptr, rules_.gang_budget};
@@ -303,13 +319,13 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   const YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                            desk_.yielding, desk_.spared};
   YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
-  if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
-    return *std::move(refused);
-  }
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
     std::optional<Draft> draft = TryGreedy(book, claim);
     if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
+  }
+  if (!best) {
+    if (std::optional<RoomPlan> refused = RefuseHopeless(step, book)) return *std::move(refused);
   }
   bool complete = false;
   if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {

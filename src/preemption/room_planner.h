@@ -20,6 +20,12 @@ class RoomPlanner {
 
   // What is free, idle instances carved anew included. It nominates if `desk.now` is null.
   RoomPlan Free();
+  // The rights by which anybody could yield, as far as the desk tells at once.
+  YieldRights Possible() const;
+  // What is said of a step by which nobody may yield.
+  RoomPlan RefuseNobody(RoomStep step) const {
+    return Refuse(step, true, PendingReason::kInsufficientGpus, "nothing may yield");
+  }
   // Where others yield by these rights; what is free counts, too.
   RoomPlan Yield(RoomStep step, YieldRights rights) {
     return Yield(step, rights, need_, /*again=*/true);
@@ -43,7 +49,7 @@ class RoomPlanner {
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
   std::optional<QuotaRefusal> FindRefusal(const YieldBook& book);
-  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
+  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book);
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);

@@ -1,6 +1,7 @@
 #include "src/schedule/cycle_rooms.h"
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 
 #include "src/schedule/ledger_account.h"
@@ -20,7 +21,15 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       has_lost_(waits_.size()),
       open_(static_cast<size_t>(snapshot.num_pods())),
       spared_(open_.size()),
+      lowest_(static_cast<size_t>(snapshot.queues().size()), INT_MAX),
+      lowest_open_(lowest_.size(), INT_MAX),
       action_of_(open_.size()) {
+  for (int i = 0; i < snapshot.num_workloads(); ++i) {
+    const Workload& workload = snapshot.workload(WorkloadId(i));
+    if (!workload.is_preemptible() || workload.pods.empty()) continue;
+    int& lowest = lowest_[at(snapshot.info(WorkloadId(i)).queue)];
+    lowest = std::min(lowest, workload.priority);
+  }
   if (snapshot.releasing().empty()) return;
   const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
   later_ = Room{ClusterState(tables_, initial), {}};
@@ -101,6 +110,10 @@ void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
   }
   for (PodId p : pods) open_[at(p)] = 1;
   opened_.insert(opened_.end(), pods.begin(), pods.end());
+  if (snapshot_.workload(w).is_preemptible()) {
+    int& lowest = lowest_open_[at(snapshot_.info(w).queue)];
+    lowest = std::min(lowest, snapshot_.workload(w).priority);
+  }
   NoteActions(first);
   Commit();
 }
@@ -170,6 +183,7 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   // By what right somebody yields depends on what queues hold, so nothing is taken back now.
   for (PodId p : opened_) open_[at(p)] = 0;
   opened_.clear();
+  std::ranges::fill(lowest_open_, INT_MAX);
   std::ranges::copy(plan.actions, std::back_inserter(actions_));
   Commit();
 }

@@ -38,7 +38,8 @@ class CycleRooms {
 
   // What planners of room have at hand; `yielding` as there.
   RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
-    return {nullptr, &latest(), &ledger, &shares, yielding, spared_};
+    return {nullptr,  &latest(), &ledger, &shares,
+            yielding, spared_,   yielding.empty() ? lowest_ : lowest_open_};
   }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
@@ -101,6 +102,7 @@ class CycleRooms {
   std::vector<char> waits_;
   std::vector<char> has_lost_;
   std::vector<char> open_, spared_;  // by pod
+  std::vector<int> lowest_, lowest_open_;  // `RoomDesk::lowest`: of what stood before, of open pods
   std::vector<PodId> opened_;        // those that are open
   std::vector<size_t> action_of_;    // by open pod: which one starts it
   std::vector<size_t> dropped_;      // actions that are taken back

@@ -46,6 +46,10 @@ struct RoomDesk {
   // `spared`.
   std::span<const char> yielding = {};
   std::span<const char> spared = {};
+  // By queue: what may yield of a leaf has at least this priority; INT_MAX: nothing may. Not
+  // empty, it spares planners to look for victims where there are none, and them only then say
+  // so in short.
+  std::span<const int> lowest = {};
 };
 
 // A pod, and where it gets its place.
