@@ -36,6 +36,12 @@ Entitlements::Entitlements(const QueueTree& tree, const FairShares& shares,
   }
 }
 
+void Entitlements::Retarget(const QuotaLedger& ledger, QueueId claimant) {
+  before_ = HeldBy(tree_, ledger);
+  claimant_ = claimant;
+  accounts_.clear();
+}
+
 bool Entitlements::IsOnPath(QueueId q) const {
   for (QueueId at = claimant_; at.valid(); at = tree_.parent(at)) {
     if (at == q) return true;

@@ -43,6 +43,10 @@ class Entitlements {
   Entitlements(const QueueTree& tree, const FairShares& shares, const VictimRules& rules,
                const QuotaLedger& ledger, QueueId claimant, const ClaimantNeed& need);
 
+  // For the next claimant, a sibling of the last with the same needs, while nothing is taken:
+  // reads anew what queues hold. O(queues).
+  void Retarget(const QuotaLedger& ledger, QueueId claimant);
+
   // A unit of leaf `q` leaves (`count` 1) or does not after all (-1).
   void Take(QueueId q, const ResourceVector& unit, int count);
 
@@ -99,8 +103,8 @@ class Entitlements {
   const QueueTree& tree_;
   const FairShares& shares_;
   const VictimRules& rules_;
-  const std::vector<ResourceVector> before_;  // by queue
-  const QueueId claimant_;
+  std::vector<ResourceVector> before_;  // by queue
+  QueueId claimant_;
   const ResourceVector need_;
   std::vector<char> counts_;  // by resource: the claimant needs it
   absl::flat_hash_map<QueueId, Account> accounts_;

@@ -1,8 +1,8 @@
 // How a planner of room turns a search into a draft: who leaves, why, and where to.
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <functional>
 #include <utility>
 
 #include "src/preemption/room_moves.h"
@@ -10,11 +10,17 @@
 
 namespace tessera {
 
-std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const RoomClaim& claim) {
+std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const RoomClaim& claim,
+                                                         ClaimRow* row) {
+  if (row != nullptr) return TryGreedy(book, row->search());
+  RoomSearch search(state_, ledger_, book, claim);
+  return TryGreedy(book, search);
+}
+
+std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, RoomSearch& search) {
   const ClusterState::Mark mark = state_.GetMark();
   const size_t charges = ledger_.GetMark();
   const YieldBook::Mark yielded = book.GetMark();
-  RoomSearch search(state_, ledger_, book, claim);
   const GangPlacement found = search.Run();
   std::optional<Draft> draft;
   if (found.placed()) {
@@ -22,6 +28,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const 
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
     draft = Elaborate(book, search, std::move(placed), {});
   }
+  search.Forget(yielded);
   book.RollBack(yielded);
   ledger_.RollBack(charges);
   state_.RollBack(mark);
@@ -203,12 +210,18 @@ bool RoomPlanner::IsFewest(const YieldBook& book, size_t victims) const {
   if (victims <= 1) return true;
   int64_t lacking = GpusLacking();
   for (int i = 0; i < snapshot_.num_nodes(); ++i) lacking -= state_.free_gpus(NodeId(i));
-  std::vector<int> devices;
-  for (PodId p : book.candidates()) devices.push_back(std::popcount(book.home(p).gpus));
-  std::ranges::sort(devices, std::greater<>());
-  size_t least = 0;
-  while (lacking > 0 && least < devices.size()) lacking -= devices[least++];
-  return least >= victims;
+  std::array<int64_t, 65> holders{};  // candidates by number of devices
+  for (PodId p : book.candidates()) {
+    ++holders[static_cast<size_t>(std::popcount(book.home(p).gpus))];
+  }
+  int64_t least = 0;
+  for (int64_t devices = 64; devices > 0 && lacking > 0; --devices) {
+    const int64_t needed = (lacking + devices - 1) / devices;
+    const int64_t taken = std::min(needed, holders[static_cast<size_t>(devices)]);
+    lacking -= taken * devices;
+    least += taken;
+  }
+  return least >= static_cast<int64_t>(victims);
 }
 
 }  // namespace tessera

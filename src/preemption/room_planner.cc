@@ -232,6 +232,12 @@ int64_t RoomPlanner::GpusLacking() const {
 
 // Whether moves could help at all: what is free in the whole cluster has to suffice.
 bool RoomPlanner::IsCapable() const {
+  const int64_t lacking = GpusLacking() * kGpuUnitsPerDevice;
+  const auto count = [this] { return FreeUnits(); };
+  return lacking <= (desk_.memory != nullptr ? desk_.memory->FreeUnits(count) : count());
+}
+
+int64_t RoomPlanner::FreeUnits() const {
   int64_t units = 0;
   for (int i = 0; i < snapshot_.num_nodes(); ++i) {
     const NodeId n(i);
@@ -242,7 +248,7 @@ bool RoomPlanner::IsCapable() const {
       units += kGpuUnitsPerDevice - gpu.share;
     }
   }
-  return GpusLacking() * kGpuUnitsPerDevice <= units;
+  return units;
 }
 
 // What limits and quotas refuse even if all leaves that may.
@@ -296,6 +302,7 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
     required |= node.required_level >= 0;
     preferred |= node.preferred_level >= 0;
   }
+  claim.lazily = !required && !preferred;
   std::vector<RoomClaim> claims;
   if (!runs && gang[0].required_level >= 0) {
     for (const TopologyDomain& domain : snapshot_.topology().domains(gang[0].required_level)) {
@@ -315,13 +322,45 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
-  const size_t charges = ledger_.GetMark();
-  const YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
-                           desk_.yielding, desk_.spared};
+  YieldPolicy policy{rules_.victims, rules_.costs,  cost_, rules_.honour_nominations,
+                     desk_.yielding, desk_.spared, {}};
+  if (desk_.memory != nullptr) policy.ages = desk_.memory->ages();
+  if (ClaimRow* row = RowFor(rights, need, policy, Attempts().front())) {
+    return Yield(step, rights, need, again, row->book(), row);
+  }
   YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
+  return Yield(step, rights, need, again, book, nullptr);
+}
+
+// What is kept for such claims, where that can be: none of it depends on the workload but its
+// tenant. KAI's test does on how much it asks for.
+ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
+                              const YieldPolicy& policy, const RoomClaim& claim) const {
+  const bool lasting = desk_.memory != nullptr && desk_.yielding.empty() && claim.lazily &&
+                       rules_.victims.reclaim == ReclaimTest::kEntitlement &&
+                       !rules_.victims.replace_victims && !rights.move;
+  if (!lasting || rights.reclaim == rights.preempt) return nullptr;
+  RowKey key;
+  key.reclaim = rights.reclaim;
+  const QueueId own = snapshot_.info(w_).queue;
+  key.queue = rights.reclaim ? snapshot_.queues().parent(own) : own;
+  key.priority = rights.reclaim ? 0 : snapshot_.workload(w_).priority;
+  if (state_.tables().tracks_tenants()) key.tenant = snapshot_.info(w_).tenant;
+  key.isolation = snapshot_.workload(w_).isolation;
+  key.resources = need.resources;
+  const auto make = [&] {
+    return std::make_unique<ClaimRow>(key, state_, ledger_, *desk_.shares, policy, rights, claim,
+                                      need);
+  };
+  return &desk_.memory->RowFor(key, claim, make);
+}
+
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
+                            bool again, YieldBook& book, ClaimRow* row) {
+  const size_t charges = ledger_.GetMark();
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
-    std::optional<Draft> draft = TryGreedy(book, claim);
+    std::optional<Draft> draft = TryGreedy(book, claim, row);
     if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
   }
   if (!best) {

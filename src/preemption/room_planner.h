@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/preemption/exact_room.h"
+#include "src/preemption/room_memory.h"
 #include "src/preemption/room_search.h"
 #include "src/preemption/yield_book.h"
 #include "tessera/preemption/make_room.h"
@@ -47,11 +48,16 @@ class RoomPlanner {
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
+  RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,
+                 YieldBook& book, ClaimRow* row);
+  ClaimRow* RowFor(YieldRights rights, const ClaimantNeed& need, const YieldPolicy& policy,
+                   const RoomClaim& claim) const;
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
   std::optional<QuotaRefusal> FindRefusal(const YieldBook& book);
   std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book);
   std::vector<RoomClaim> Attempts() const;
-  std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
+  std::optional<Draft> TryGreedy(YieldBook& book, RoomSearch& search);
+  std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim, ClaimRow* row);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
   std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, std::vector<PodTarget> placed,
                                  std::vector<PodTarget> moved);
@@ -69,6 +75,7 @@ class RoomPlanner {
   std::vector<char> ResourcesOf(const Draft& draft) const;
   int64_t GpusLacking() const;
   bool IsCapable() const;
+  int64_t FreeUnits() const;
 
   const RoomDesk& desk_;
   ClusterState& state_;

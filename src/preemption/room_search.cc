@@ -32,8 +32,30 @@ RoomSearch::RoomSearch(ClusterState& state, QuotaLedger& ledger, YieldBook& book
   }
 }
 
+void RoomSearch::Retarget(const RoomClaim& claim, std::span<const NodeId> touched) {
+  claim_ = claim;
+  leaf_ = snapshot_.info(claim.workload).queue;
+  preemptible_ = snapshot_.workload(claim.workload).is_preemptible();
+  for (NodeId n : touched) {
+    std::erase_if(residents_[At(n)], [this](PodId p) { return !book_.is_candidate(p); });
+    MarkStale(n);
+  }
+  std::erase_if(cheapest_, [this](PodId p) { return !book_.is_candidate(p); });
+}
+
+void RoomSearch::Forget(YieldBook::Mark mark) {
+  const std::vector<NodeId> cheapened = book_.Cheapened(mark);
+  RollBack(0);
+  for (NodeId n : cheapened) MarkStale(n);
+  // Pods of one workload alone keep each other away.
+  std::erase_if(tables_, [](const CostTable& table) { return table.pod_set.valid(); });
+  charged_ = {};
+}
+
 GangPlacement RoomSearch::Run() {
+  const YieldBook::Mark before = book_.GetMark();
   for (PodId p : book_.candidates()) {
+    if (claim_.lazily) break;
     if (claim_.range.contains(book_.home(p).node)) Release(p);
   }
   const auto find = [this](const ClusterState&, const PodQuery& query) { return Find(query); };
@@ -43,7 +65,11 @@ GangPlacement RoomSearch::Run() {
                                      : PlaceGang(state_, claim_.workload, find, options);
   if (!found.placed() || found.pods.empty()) return found;
   if (!MeetEntitlement()) return {SearchOutcome::kRefused, {}, found.stuck_at};
-  PutBack();
+  if (claim_.lazily) {
+    ReleaseAll(book_.LeavingSince(before));
+  } else {
+    PutBack();
+  }
   RestoreWhatCanStay();
   if (!IsPermitted()) return {SearchOutcome::kRefused, {}, found.stuck_at};
   return found;
@@ -60,6 +86,12 @@ void RoomSearch::Adopt(std::span<const PodTarget> placed) {
 
 void RoomSearch::Release(PodId p) {
   if (std::exchange(released_[At(p)], 1) == 0) state_.Remove(p);
+}
+
+void RoomSearch::ReleaseAll(std::span<const PodId> pods) {
+  for (PodId p : pods) {
+    if (state_.is_placed(p)) state_.Remove(p);
+  }
 }
 
 // --- Where a pod costs least ------------------------------------------------
@@ -177,10 +209,14 @@ std::vector<PodId> RoomSearch::Prune(PodSetId s, NodeId n, const PodPlacement* f
 
 std::optional<RoomSearch::Fit> RoomSearch::Evaluate(PodSetId s, NodeId n,
                                                     const PodPlacement* fixed) {
-  if (!Choose(s, n, fixed)) return std::nullopt;
+  const ClusterState::Mark mark = state_.GetMark();
+  if (claim_.lazily) ReleaseAll(residents_[At(n)]);
+  if (!Choose(s, n, fixed)) {
+    state_.RollBack(mark);
+    return std::nullopt;
+  }
   std::vector<PodId> dearest_first = ByCost(n);
   std::ranges::reverse(dearest_first);
-  const ClusterState::Mark mark = state_.GetMark();
   Fit fit;
   fit.displaced = Prune(s, n, fixed, std::move(dearest_first));
   fit.placement = *Choose(s, n, fixed);
@@ -196,7 +232,9 @@ std::optional<RoomSearch::Fit> RoomSearch::EvaluateLegally(PodSetId s, NodeId n,
   const ClusterState::Mark mark = state_.GetMark();
   const YieldBook::Mark book_mark = book_.GetMark();
   const std::vector<PodId> ranked = ByCost(n);
-  for (PodId p : ranked) state_.Place(p, book_.home(p));
+  for (PodId p : ranked) {
+    if (!state_.is_placed(p)) state_.Place(p, book_.home(p));
+  }
   std::vector<PodId> gone;
   const auto fits = [&] { return Coexists(n) && Choose(s, n, fixed).has_value(); };
   bool is_fit = fits();
@@ -269,8 +307,9 @@ bool RoomSearch::Charge(PodId p, const PodPlacement& placement) {
     book_.RollBack(claim.before);
     return false;
   }
-  for (PodId gone : book_.LeavingSince(claim.before))
-    claim.touched.push_back(book_.home(gone).node);
+  const std::vector<PodId> leaving = book_.LeavingSince(claim.before);
+  if (claim_.lazily) ReleaseAll(leaving);
+  for (PodId gone : leaving) claim.touched.push_back(book_.home(gone).node);
   claim.touched.push_back(n);
   for (NodeId touched : claim.touched) MarkStale(touched);
   charged_ += claim.charge;

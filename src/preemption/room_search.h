@@ -26,12 +26,21 @@ struct RoomClaim {
   bool narrow = true;  // false: preferred domains are not asked for
   MigCharge mig_charge = MigCharge::kByComputeSlices;
   int64_t budget = 0;
+  // Whoever may yield stays in the state until its node is looked at. Where it is asked how much
+  // is free in domains, as for topology levels, all have to be released at once.
+  bool lazily = false;
 };
 
 class RoomSearch final : public Account {
  public:
   // The caller rolls back `state`, `ledger` and `book` where it does not want the result.
   RoomSearch(ClusterState& state, QuotaLedger& ledger, YieldBook& book, const RoomClaim& claim);
+
+  // For the next claim of a row, which may go to the same nodes. `touched`: where the state or
+  // those that may yield have changed since. O(touched * tables * log nodes).
+  void Retarget(const RoomClaim& claim, std::span<const NodeId> touched);
+  // Forgets the last claim, before `book` is rolled back to `mark`.
+  void Forget(YieldBook::Mark mark);
 
   // If placed: the claimant holds its place in the state, `book` has what leaves (which holds
   // none), and no unit of it can stay. Otherwise kRefused where queues do not permit it.
@@ -97,6 +106,7 @@ class RoomSearch final : public Account {
   void MarkStale(NodeId n);
   void MarkDomainStale(NodeId n, CostTable& table);
   void Release(PodId p);
+  void ReleaseAll(std::span<const PodId> pods);
   bool MakeHeadroom(QueueId q, int resource);
   bool MeetEntitlement();
   void PutBack();
@@ -108,9 +118,9 @@ class RoomSearch final : public Account {
   const Snapshot& snapshot_;
   QuotaLedger& ledger_;
   YieldBook& book_;
-  const RoomClaim claim_;
-  const QueueId leaf_;
-  const bool preemptible_;
+  RoomClaim claim_;
+  QueueId leaf_;
+  bool preemptible_;
   std::vector<std::vector<PodId>> residents_;  // by node: candidates
   std::vector<std::vector<PodId>> guests_;     // by node: pods of the claimant that were placed
   std::vector<char> released_;                 // by pod

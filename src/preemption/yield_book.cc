@@ -9,6 +9,20 @@
 
 namespace tessera {
 
+std::vector<int32_t> RankByAge(const Snapshot& snapshot) {
+  std::vector<int32_t> order(static_cast<size_t>(snapshot.num_workloads())), rank(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&snapshot](int32_t a, int32_t b) {
+    const int64_t left = snapshot.workload(WorkloadId(a)).submitted;
+    const int64_t right = snapshot.workload(WorkloadId(b)).submitted;
+    return left != right ? left > right : a > b;
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
+  }
+  return rank;
+}
+
 YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
                      const YieldPolicy& policy, YieldRights rights, WorkloadId claimant,
                      const ClaimantNeed& need)
@@ -16,6 +30,7 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
       snapshot_(state.snapshot()),
       ledger_(ledger),
       policy_(policy),
+      rights_(rights),
       entitlements_(snapshot_.queues(), shares, policy.rules, ledger,
                     snapshot_.info(claimant).queue, need),
       homes_(static_cast<size_t>(snapshot_.num_pods())),
@@ -31,6 +46,11 @@ YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairS
     if (!state_.is_placed(p)) continue;
     is_up_[at(p)] = 1;
     ++up_[at(snapshot_.pod_set_of(p))];
+  }
+  yields_.resize(static_cast<size_t>(snapshot_.queues().size()));
+  for (int q = 0; q < snapshot_.queues().size(); ++q) {
+    const bool other = QueueId(q) != snapshot_.info(claimant).queue;
+    yields_[static_cast<size_t>(q)] = rights.reclaim && other && entitlements_.MayYield(QueueId(q));
   }
   JudgeGangs(rights, claimant);
   AddCandidates(claimant);
@@ -73,7 +93,7 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
     if (gang.may_yield) gang.only_surplus = IsProtected(w, own, false);
   } else if (workload.is_preemptible()) {
     gang.rule = YieldRule::kReclaimed;
-    gang.may_yield = rights.reclaim && entitlements_.MayYield(own);
+    gang.may_yield = yields_[at(own)] != 0;
     const bool by_ancestor = policy_.rules.reclaim_runtime == RuntimeScope::kCommonAncestor;
     const QueueId scope = by_ancestor ? entitlements_.Branch(own) : own;
     if (gang.may_yield) gang.only_surplus = IsProtected(w, scope, true);
@@ -86,9 +106,12 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   if (gang.rule != YieldRule::kMoved) {
     gang.is_sound = GangCut(snapshot_, w, is_up_, leaves_).IsSound();
   }
-  if (workload.max_disrupted) {
-    gang.most = std::max(*workload.max_disrupted - CountDisrupted(w), 0);
-  }
+  SetMost(w);
+}
+
+void YieldBook::SetMost(WorkloadId w) {
+  const std::optional<int>& most = snapshot_.workload(w).max_disrupted;
+  if (most) gangs_[at(w)].most = std::max(*most - CountDisrupted(w), 0);
 }
 
 // Pods that are leaving their place, or have been made to since the snapshot was taken.
@@ -117,6 +140,69 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }
+}
+
+void YieldBook::Review(PodId p) {
+  const WorkloadId w = workload_of(p);
+  Gang& gang = gangs_[at(w)];
+  const char up = state_.is_placed(p) ? 1 : 0;
+  const int change = up - is_up_[at(p)];
+  is_up_[at(p)] = up;
+  up_[at(snapshot_.pod_set_of(p))] += change;
+  gang.up += change;
+  gang.version = ++last_version_;
+  if (is_candidate(p) && !Stands(p)) {
+    homes_[at(p)] = PodPlacement();
+    has_dropped_ = true;
+  }
+  SetMost(w);
+  if (gang.may_yield && gang.rule != YieldRule::kMoved) {
+    gang.is_sound = GangCut(snapshot_, w, is_up_, leaves_).IsSound();
+  }
+}
+
+bool YieldBook::Retarget(WorkloadId claimant, std::vector<NodeId>& touched) {
+  const QueueId own = snapshot_.info(claimant).queue;
+  entitlements_.Retarget(ledger_, own);
+  lost_.clear();
+  bool fewer = std::exchange(has_dropped_, false);
+  for (size_t i = 0; i < yields_.size() && rights_.reclaim; ++i) {
+    const QueueId q(static_cast<int32_t>(i));
+    if (q == own && yields_[i] != 0) return false;
+    const char may = q != own && entitlements_.MayYield(q) ? 1 : 0;
+    if (may > yields_[i] && snapshot_.queues().is_leaf(q)) return false;
+    fewer |= may < yields_[i];
+    yields_[i] = may;
+  }
+  if (!fewer) return true;
+  std::erase_if(candidates_, [&](PodId p) {
+    if (!is_candidate(p)) return true;
+    if (!rights_.reclaim || yields_[at(queue_of(p))] != 0) return false;
+    touched.push_back(homes_[at(p)].node);
+    homes_[at(p)] = PodPlacement();
+    gangs_[at(workload_of(p))].may_yield = false;
+    return true;
+  });
+  return true;
+}
+
+std::vector<NodeId> YieldBook::Cheapened(Mark mark) const {
+  std::vector<NodeId> nodes;
+  std::vector<PodSetId> sets;
+  for (size_t i = mark; i < log_.size(); ++i) {
+    for (PodId p : gangs_[at(log_[i].workload)].leaving) sets.push_back(snapshot_.pod_set_of(p));
+  }
+  std::ranges::sort(sets);
+  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+  for (PodSetId s : sets) {
+    const PodSetInfo& set = snapshot_.pod_set(s);
+    const int stays = up_[at(s)] - gone_[at(s)] - 1 + state_.tables().succeeded(s);
+    if (stays >= set.min_count) continue;
+    for (int i = 0; i < set.count; ++i) {
+      if (is_candidate(set.pod(i))) nodes.push_back(home(set.pod(i)).node);
+    }
+  }
+  return nodes;
 }
 
 // Whether it is where the snapshot says, and has been for long enough.
@@ -150,17 +236,9 @@ Victim YieldBook::VictimOf(PodId p, bool is_moved) const {
 }
 
 void YieldBook::PriceCandidates() {
-  // Ages as ranks: the youngest workload is 1.
-  std::vector<int32_t> order(gangs_.size()), rank(gangs_.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [this](int32_t a, int32_t b) {
-    const int64_t left = snapshot_.workload(WorkloadId(a)).submitted;
-    const int64_t right = snapshot_.workload(WorkloadId(b)).submitted;
-    return left != right ? left > right : a > b;
-  });
-  for (size_t i = 0; i < order.size(); ++i) {
-    rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
-  }
+  std::vector<int32_t> ranked;
+  if (policy_.ages.empty()) ranked = RankByAge(snapshot_);
+  const std::span<const int32_t> rank = policy_.ages.empty() ? ranked : policy_.ages;
   for (PodId p : candidates_) {
     const WorkloadId w = workload_of(p);
     Victim victim = VictimOf(p, gangs_[at(w)].rule == YieldRule::kMoved);
@@ -472,6 +550,14 @@ std::vector<PodId> YieldBook::LeavingSince(Mark mark) const {
 
 std::vector<WorkloadId> YieldBook::Yielding() const {
   std::vector<WorkloadId> yielding;
+  if (log_.size() < gangs_.size() / 16) {
+    for (const Entry& entry : log_) {
+      if (!gangs_[at(entry.workload)].leaving.empty()) yielding.push_back(entry.workload);
+    }
+    std::ranges::sort(yielding);
+    yielding.erase(std::unique(yielding.begin(), yielding.end()), yielding.end());
+    return yielding;
+  }
   for (size_t w = 0; w < gangs_.size(); ++w) {
     if (!gangs_[w].leaving.empty()) yielding.push_back(WorkloadId(static_cast<int32_t>(w)));
   }

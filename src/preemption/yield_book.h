@@ -2,6 +2,7 @@
 #define TESSERA_SRC_PREEMPTION_YIELD_BOOK_H_
 
 // Who may yield for a claimant, who has to so far, what that costs, and whether it is legal.
+// It serves one claim, or one after another of those for which the same pods may yield.
 
 #include <compare>
 #include <cstdint>
@@ -46,6 +47,9 @@ struct RoomCost {
   friend auto operator<=>(const RoomCost&, const RoomCost&) = default;
 };
 
+// By workload: its rank by age, the youngest is 1. O(workloads * log).
+std::vector<int32_t> RankByAge(const Snapshot& snapshot);
+
 inline constexpr RoomCost kNoCost{INT64_MAX, 0};
 
 // What a search asks of the host's policy.
@@ -56,6 +60,7 @@ struct YieldPolicy {
   bool honour_nominations = true;
   std::span<const char> yielding;  // `RoomDesk`
   std::span<const char> spared;
+  std::span<const int32_t> ages;  // `RankByAge`; empty: ranked anew
 };
 
 class YieldBook {
@@ -66,6 +71,18 @@ class YieldBook {
   YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
             const YieldPolicy& policy, YieldRights rights, WorkloadId claimant,
             const ClaimantNeed& need);
+
+  // Between claims, while nothing leaves: looks anew at a pod that has left its place, or has
+  // got one.
+  void Review(PodId p);
+  // For the next claimant, for which the same may yield as for the last but for what changed
+  // since. Appends to `touched` the nodes of those that may not any more. False: others may.
+  // O(queues), and the pods that are appended.
+  bool Retarget(WorkloadId claimant, std::vector<NodeId>& touched);
+
+  // Nodes at which a pod costs less than it did while `mark` was not rolled back to: all of a
+  // set's are told where one of them was the last that its set could do without.
+  std::vector<NodeId> Cheapened(size_t mark) const;
 
   // Pods that may have to leave, ascending, and where they are.
   std::span<const PodId> candidates() const { return candidates_; }
@@ -150,6 +167,7 @@ class YieldBook {
   void JudgeGangs(YieldRights rights, WorkloadId claimant);
   void JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w);
   int CountDisrupted(WorkloadId w) const;
+  void SetMost(WorkloadId w);
   void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
@@ -172,8 +190,11 @@ class YieldBook {
   const Snapshot& snapshot_;
   QuotaLedger& ledger_;
   const YieldPolicy policy_;
+  const YieldRights rights_;
   Entitlements entitlements_;
+  std::vector<char> yields_;  // by queue: something of it may be reclaimed
   std::vector<PodId> candidates_;
+  bool has_dropped_ = false;  // some of them are none any more
   std::vector<PodPlacement> homes_;   // by pod; of candidates
   std::vector<char> is_up_, leaves_;  // by pod
   std::vector<RoomCost> pod_costs_;   // by pod; of candidates

@@ -23,7 +23,8 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       spared_(open_.size()),
       lowest_(static_cast<size_t>(snapshot.queues().size()), INT_MAX),
       lowest_open_(lowest_.size(), INT_MAX),
-      action_of_(open_.size()) {
+      action_of_(open_.size()),
+      memory_(snapshot) {
   for (int i = 0; i < snapshot.num_workloads(); ++i) {
     const Workload& workload = snapshot.workload(WorkloadId(i));
     if (!workload.is_preemptible() || workload.pods.empty()) continue;
@@ -108,7 +109,10 @@ void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
     ReserveNow(pods);
     waits_[at(w)] = 1;
   }
-  for (PodId p : pods) open_[at(p)] = 1;
+  for (PodId p : pods) {
+    open_[at(p)] = 1;
+    memory_.Note(p, latest().placement(p).node);
+  }
   opened_.insert(opened_.end(), pods.begin(), pods.end());
   if (snapshot_.workload(w).is_preemptible()) {
     int& lowest = lowest_open_[at(snapshot_.info(w).queue)];
@@ -167,8 +171,17 @@ void CycleRooms::Commit() {
 void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   ++version_;
   anyone_leaves_ = true;
-  if (!later_) later_ = Room{now_.state, {}};
+  if (!later_) {
+    later_ = Room{now_.state, {}};
+    memory_.Forget();
+  }
   later_->memory = {};
+  for (PodId p : plan.evicted) memory_.Note(p, later_->state.placement(p).node);
+  for (const PodTarget& move : plan.moved) {
+    memory_.Note(move.pod, later_->state.placement(move.pod).node);
+    memory_.Note(move.pod, move.placement.node);
+  }
+  for (const PodTarget& target : plan.placed) memory_.Note(target.pod, target.placement.node);
   tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}, {}});
   for (PodId p : plan.evicted) {
     spared_[at(p)] = 1;
@@ -201,6 +214,7 @@ void CycleRooms::Withdraw(WorkloadId w, QuotaLedger& ledger) {
   ++version_;
   for (PodId p : OpenOf(w)) {
     BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
+    memory_.Note(p, latest().placement(p).node);
     if (spared_[at(p)] != 0) {  // it still holds the place that it was made to leave
       unreserved_.erase(std::ranges::find(unreserved_, latest().placement(p)));
     } else {

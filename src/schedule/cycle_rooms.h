@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/preemption/room_memory.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/preemption/make_room.h"
 #include "tessera/schedule/schedule.h"
@@ -39,7 +40,8 @@ class CycleRooms {
   // What planners of room have at hand; `yielding` as there.
   RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
     return {nullptr,  &latest(), &ledger, &shares,
-            yielding, spared_,   yielding.empty() ? lowest_ : lowest_open_};
+            yielding, spared_,   yielding.empty() ? lowest_ : lowest_open_,
+            &memory_};
   }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the
@@ -106,6 +108,7 @@ class CycleRooms {
   std::vector<PodId> opened_;        // those that are open
   std::vector<size_t> action_of_;    // by open pod: which one starts it
   std::vector<size_t> dropped_;      // actions that are taken back
+  RoomMemory memory_;
   int64_t version_ = 0;
   std::vector<Action> actions_;
 };

@@ -35,6 +35,8 @@ struct RoomRules {
   friend bool operator==(const RoomRules&, const RoomRules&) = default;
 };
 
+class RoomMemory;
+
 // What a cycle has at hand. Planners leave all of it as they find it.
 struct RoomDesk {
   ClusterState* now = nullptr;    // releasing pods hold their places; null: nothing is bound
@@ -50,6 +52,8 @@ struct RoomDesk {
   // empty, it spares planners to look for victims where there are none, and them only then say
   // so in short.
   std::span<const int> lowest = {};
+  // What planners found out for earlier claims of the cycle; null: nothing.
+  RoomMemory* memory = nullptr;
 };
 
 // A pod, and where it gets its place.
