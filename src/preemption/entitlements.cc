@@ -177,8 +177,26 @@ bool Entitlements::MayYield(QueueId q) const {
   }
 }
 
+std::optional<Overreach> Entitlements::FindGrowth(const ResourceVector& charge) const {
+  for (QueueId at = claimant_; at.valid(); at = tree_.parent(at)) {
+    for (int r = 0; r < kMaxResources; ++r) {
+      if (!counts(r) || charge[r] == 0) continue;
+      const int64_t over = left(at, r) + charge[r] - std::max(entitled(at, r), held(at, r));
+      if (over > 0) return Overreach{at, r, over};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Overreach> Entitlements::FindOverreach(const ResourceVector& charge) const {
   const bool kai = rules_.reclaim == ReclaimTest::kKai;
+  if (const auto own = accounts_.find(claimant_); rules_.preempt_within_share &&
+                                                  own != accounts_.end() &&
+                                                  own->second.taken != ResourceVector()) {
+    const bool reclaims =
+        std::ranges::any_of(accounts_, [](const auto& entry) { return entry.second.units > 0; });
+    if (!reclaims) return FindGrowth(charge);
+  }
   // The highest of the claimant's queues beside which something was taken.
   QueueId top = claimant_;
   for (QueueId at = claimant_; at.valid() && !kai; at = tree_.parent(at)) {

@@ -59,6 +59,8 @@ class Entitlements {
 
   // The first of the claimant's queues that ends above its entitlement with `charge`. Strict:
   // those below the highest common ancestor with a queue that lost something, its leaf at least.
+  // Where only its own leaf lost something and the rules say so: that ends above its entitlement
+  // and with more than it had.
   std::optional<Overreach> FindOverreach(const ResourceVector& charge) const;
 
   // What KAI-Scheduler asks once the charge is known; true for other rules.
@@ -97,6 +99,7 @@ class Entitlements {
   bool HasOrderBefore(QueueId q, const Account& account, ResourceVector state,
                       const Amounts* last) const;
   bool IsLegalByKai(QueueId q, const Account& account, const ResourceVector& charge) const;
+  std::optional<Overreach> FindGrowth(const ResourceVector& charge) const;
   int64_t Allocatable(QueueId q, int r) const;
   bool ClaimantWithinQuota(QueueId side, const ResourceVector& charge) const;
 

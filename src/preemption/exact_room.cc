@@ -132,7 +132,7 @@ bool ExactRoom::TryLeaving() {
 
 bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
   ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
-                       book_.reclaims() ? &book_.entitlements() : nullptr);
+                       book_.asks_entitlement() ? &book_.entitlements() : nullptr);
   const GangOptions options{&account, gang_budget_};
   const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
                                      : PlaceGang(state_, w_, FindPacked, options);
@@ -140,7 +140,7 @@ bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
   if (!found.placed()) return false;
-  return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
+  return !book_.asks_entitlement() || book_.entitlements().IsBalanced(account.charged());
 }
 
 // Finds new places for those that may leave only to such.

@@ -28,7 +28,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, RoomSe
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
     draft = Elaborate(book, search, std::move(placed), {});
   }
-  search.Forget(yielded);
+  search.Forget();
   book.RollBack(yielded);
   ledger_.RollBack(charges);
   state_.RollBack(mark);
@@ -116,7 +116,8 @@ std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch&
     }
     if (fitting.empty()) continue;
     // What could stay beside the rest of its gang is kept from it by a queue.
-    const YieldNeed by_queue = book.reclaims() ? YieldNeed::kEntitlement : YieldNeed::kLimit;
+    const YieldNeed by_queue =
+        book.asks_entitlement() ? YieldNeed::kEntitlement : YieldNeed::kLimit;
     const std::vector<PodId> restorable = book.Restorable(fitting);
     for (Need& need : needs) {
       if (std::ranges::binary_search(restorable, need.pod)) need.need = by_queue;

@@ -40,7 +40,7 @@ bool RoomMemory::CatchUp(ClaimRow& row, const RoomClaim& claim) {
   std::vector<NodeId> touched;
   for (; row.seen_ < changes_.size(); ++row.seen_) {
     const auto& [pod, node] = changes_[row.seen_];
-    row.book_.Review(pod);
+    row.book_.Review(pod, touched);
     touched.push_back(node);
   }
   if (!row.book_.Retarget(claim.workload, touched)) return false;

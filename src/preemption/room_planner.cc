@@ -322,7 +322,7 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
-  YieldPolicy policy{rules_.victims, rules_.costs,  cost_, rules_.honour_nominations,
+  YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                      desk_.yielding, desk_.spared, {}};
   if (desk_.memory != nullptr) policy.ages = desk_.memory->ages();
   if (ClaimRow* row = RowFor(rights, need, policy, Attempts().front())) {
@@ -355,8 +355,8 @@ ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
   return &desk_.memory->RowFor(key, claim, make);
 }
 
-RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
-                            bool again, YieldBook& book, ClaimRow* row) {
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,
+                            YieldBook& book, ClaimRow* row) {
   const size_t charges = ledger_.GetMark();
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {

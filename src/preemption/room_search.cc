@@ -43,10 +43,10 @@ void RoomSearch::Retarget(const RoomClaim& claim, std::span<const NodeId> touche
   std::erase_if(cheapest_, [this](PodId p) { return !book_.is_candidate(p); });
 }
 
-void RoomSearch::Forget(YieldBook::Mark mark) {
-  const std::vector<NodeId> cheapened = book_.Cheapened(mark);
+void RoomSearch::Forget() {
+  const std::vector<NodeId> affected = book_.Affected();
   RollBack(0);
-  for (NodeId n : cheapened) MarkStale(n);
+  for (NodeId n : affected) MarkStale(n);
   // Pods of one workload alone keep each other away.
   std::erase_if(tables_, [](const CostTable& table) { return table.pod_set.valid(); });
   charged_ = {};
@@ -364,7 +364,7 @@ bool RoomSearch::IsPermitted(const ResourceVector& charge) {
   overreach_.reset();
   refusal_ = ledger_.Check(leaf_, charge, preemptible_);
   if (refusal_) return false;
-  if (!book_.reclaims()) return true;
+  if (!book_.asks_entitlement()) return true;
   overreach_ = book_.entitlements().FindOverreach(charge);
   return !overreach_;
 }

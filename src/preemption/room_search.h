@@ -39,8 +39,8 @@ class RoomSearch final : public Account {
   // For the next claim of a row, which may go to the same nodes. `touched`: where the state or
   // those that may yield have changed since. O(touched * tables * log nodes).
   void Retarget(const RoomClaim& claim, std::span<const NodeId> touched);
-  // Forgets the last claim, before `book` is rolled back to `mark`.
-  void Forget(YieldBook::Mark mark);
+  // Forgets the last claim, before `book` is rolled back.
+  void Forget();
 
   // If placed: the claimant holds its place in the state, `book` has what leaves (which holds
   // none), and no unit of it can stay. Otherwise kRefused where queues do not permit it.
@@ -63,7 +63,7 @@ class RoomSearch final : public Account {
   // Whether queues permit the claim beside what stays.
   bool IsPermitted() {
     return IsPermitted(charged_) &&
-           (!book_.reclaims() || book_.entitlements().IsBalanced(charged_));
+           (!book_.asks_entitlement() || book_.entitlements().IsBalanced(charged_));
   }
   // Whether the claimant's pods on `n` still fit beside what is there.
   bool Coexists(NodeId n);

@@ -8,6 +8,13 @@
 #include "src/preemption/gang_cut.h"
 
 namespace tessera {
+namespace {
+
+// Pods of one set that a node holds, at most. If there are more, some plans are dearer than need
+// be, no more.
+constexpr int kMostOnNode = 256;
+
+}  // namespace
 
 std::vector<int32_t> RankByAge(const Snapshot& snapshot) {
   std::vector<int32_t> order(static_cast<size_t>(snapshot.num_workloads())), rank(order.size());
@@ -142,7 +149,7 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
   }
 }
 
-void YieldBook::Review(PodId p) {
+void YieldBook::Review(PodId p, std::vector<NodeId>& touched) {
   const WorkloadId w = workload_of(p);
   Gang& gang = gangs_[at(w)];
   const char up = state_.is_placed(p) ? 1 : 0;
@@ -156,6 +163,8 @@ void YieldBook::Review(PodId p) {
     has_dropped_ = true;
   }
   SetMost(w);
+  has_dropped_ |= gang.most == 0;
+  AddAffected(w, touched);
   if (gang.may_yield && gang.rule != YieldRule::kMoved) {
     gang.is_sound = GangCut(snapshot_, w, is_up_, leaves_).IsSound();
   }
@@ -177,31 +186,31 @@ bool YieldBook::Retarget(WorkloadId claimant, std::vector<NodeId>& touched) {
   if (!fewer) return true;
   std::erase_if(candidates_, [&](PodId p) {
     if (!is_candidate(p)) return true;
-    if (!rights_.reclaim || yields_[at(queue_of(p))] != 0) return false;
+    Gang& gang = gangs_[at(workload_of(p))];
+    gang.may_yield &= !rights_.reclaim || yields_[at(queue_of(p))] != 0;
+    if (gang.may_yield && gang.most > 0) return false;
     touched.push_back(homes_[at(p)].node);
     homes_[at(p)] = PodPlacement();
-    gangs_[at(workload_of(p))].may_yield = false;
     return true;
   });
   return true;
 }
 
-std::vector<NodeId> YieldBook::Cheapened(Mark mark) const {
+void YieldBook::AddAffected(WorkloadId w, std::vector<NodeId>& nodes) const {
+  const WorkloadInfo& info = snapshot_.info(w);
+  if (info.num_pod_sets == 1) {
+    const PodSetId s(info.first_pod_set);
+    const int stays = up_[at(s)] - gone_[at(s)] + state_.tables().succeeded(s);
+    if (stays > snapshot_.pod_set(s).min_count + kMostOnNode) return;
+  }
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    if (is_candidate(PodId(i))) nodes.push_back(home(PodId(i)).node);
+  }
+}
+
+std::vector<NodeId> YieldBook::Affected() const {
   std::vector<NodeId> nodes;
-  std::vector<PodSetId> sets;
-  for (size_t i = mark; i < log_.size(); ++i) {
-    for (PodId p : gangs_[at(log_[i].workload)].leaving) sets.push_back(snapshot_.pod_set_of(p));
-  }
-  std::ranges::sort(sets);
-  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
-  for (PodSetId s : sets) {
-    const PodSetInfo& set = snapshot_.pod_set(s);
-    const int stays = up_[at(s)] - gone_[at(s)] - 1 + state_.tables().succeeded(s);
-    if (stays >= set.min_count) continue;
-    for (int i = 0; i < set.count; ++i) {
-      if (is_candidate(set.pod(i))) nodes.push_back(home(set.pod(i)).node);
-    }
-  }
+  for (WorkloadId w : Yielding()) AddAffected(w, nodes);
   return nodes;
 }
 
@@ -285,6 +294,7 @@ void YieldBook::TakeUnits(const Gang& gang, QueueId q, int count) {
 }
 
 void YieldBook::CountShare(WorkloadId w, int pods) {
+  if (gangs_[at(w)].rule == YieldRule::kPreempted) num_preempted_ += pods;
   if (gangs_[at(w)].rule != YieldRule::kReclaimed || pods == 0) return;
   num_reclaimed_ += pods;
   const QueueId branch = entitlements_.Branch(snapshot_.info(w).queue);

@@ -73,16 +73,16 @@ class YieldBook {
             const ClaimantNeed& need);
 
   // Between claims, while nothing leaves: looks anew at a pod that has left its place, or has
-  // got one.
-  void Review(PodId p);
+  // got one. Appends to `touched` the nodes of its gang where that matters to the rest of it.
+  void Review(PodId p, std::vector<NodeId>& touched);
   // For the next claimant, for which the same may yield as for the last but for what changed
   // since. Appends to `touched` the nodes of those that may not any more. False: others may.
   // O(queues), and the pods that are appended.
   bool Retarget(WorkloadId claimant, std::vector<NodeId>& touched);
 
-  // Nodes at which a pod costs less than it did while `mark` was not rolled back to: all of a
-  // set's are told where one of them was the last that its set could do without.
-  std::vector<NodeId> Cheapened(size_t mark) const;
+  // Nodes at which it may cost something else to make room once what leaves stays: those of gangs
+  // of which so much leaves that it matters to the rest.
+  std::vector<NodeId> Affected() const;
 
   // Pods that may have to leave, ascending, and where they are.
   std::span<const PodId> candidates() const { return candidates_; }
@@ -118,8 +118,11 @@ class YieldBook {
   int64_t moved_cost(PodId p) const;
 
   const Entitlements& entitlements() const { return entitlements_; }
-  // Whether anything is taken from another queue.
-  bool reclaims() const { return num_reclaimed_ > 0; }
+  // Whether the claimant's entitlement is asked: something is taken from another queue or, where
+  // the rules say so, from its own.
+  bool asks_entitlement() const {
+    return num_reclaimed_ > 0 || (policy_.rules.preempt_within_share && num_preempted_ > 0);
+  }
 
   using Mark = size_t;
   Mark GetMark() const { return log_.size(); }
@@ -166,6 +169,7 @@ class YieldBook {
 
   void JudgeGangs(YieldRights rights, WorkloadId claimant);
   void JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w);
+  void AddAffected(WorkloadId w, std::vector<NodeId>& nodes) const;
   int CountDisrupted(WorkloadId w) const;
   void SetMost(WorkloadId w);
   void AddCandidates(WorkloadId claimant);
@@ -194,7 +198,7 @@ class YieldBook {
   Entitlements entitlements_;
   std::vector<char> yields_;  // by queue: something of it may be reclaimed
   std::vector<PodId> candidates_;
-  bool has_dropped_ = false;  // some of them are none any more
+  bool has_dropped_ = false;          // some of them are none any more
   std::vector<PodPlacement> homes_;   // by pod; of candidates
   std::vector<char> is_up_, leaves_;  // by pod
   std::vector<RoomCost> pod_costs_;   // by pod; of candidates
@@ -203,7 +207,7 @@ class YieldBook {
   std::vector<Break> breaks_;         // by pod set
   int64_t last_version_ = 0;
   std::vector<std::pair<QueueId, int64_t>> lost_;  // reclaimed pods by branch
-  int64_t num_reclaimed_ = 0;
+  int64_t num_reclaimed_ = 0, num_preempted_ = 0;
   RoomCost total_;
   std::vector<Entry> log_;
 };

@@ -19,6 +19,7 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       now_{ClusterState(tables_, {.nominated = false, .releasing = true}), {}},
       waits_(static_cast<size_t>(snapshot.num_workloads())),
       has_lost_(waits_.size()),
+      was_withdrawn_(waits_.size()),
       open_(static_cast<size_t>(snapshot.num_pods())),
       spared_(open_.size()),
       lowest_(static_cast<size_t>(snapshot.queues().size()), INT_MAX),
@@ -109,17 +110,19 @@ void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
     ReserveNow(pods);
     waits_[at(w)] = 1;
   }
-  for (PodId p : pods) {
-    open_[at(p)] = 1;
-    memory_.Note(p, latest().placement(p).node);
-  }
-  opened_.insert(opened_.end(), pods.begin(), pods.end());
-  if (snapshot_.workload(w).is_preemptible()) {
-    int& lowest = lowest_open_[at(snapshot_.info(w).queue)];
-    lowest = std::min(lowest, snapshot_.workload(w).priority);
-  }
+  for (PodId p : pods) memory_.Note(p, latest().placement(p).node);
+  if (was_withdrawn_[at(w)] == 0) Open(w, pods);
   NoteActions(first);
   Commit();
+}
+
+// Nothing is taken back twice, or the cycle might not end.
+void CycleRooms::Open(WorkloadId w, std::span<const PodId> pods) {
+  for (PodId p : pods) open_[at(p)] = 1;
+  opened_.insert(opened_.end(), pods.begin(), pods.end());
+  if (!snapshot_.workload(w).is_preemptible()) return;
+  int& lowest = lowest_open_[at(snapshot_.info(w).queue)];
+  lowest = std::min(lowest, snapshot_.workload(w).priority);
 }
 
 // Which action starts which pod, of those from `first` on.
@@ -212,6 +215,7 @@ std::vector<PodId> CycleRooms::OpenOf(WorkloadId w) const {
 
 void CycleRooms::Withdraw(WorkloadId w, QuotaLedger& ledger) {
   ++version_;
+  was_withdrawn_[at(w)] = 1;
   for (PodId p : OpenOf(w)) {
     BookPod(snapshot_, rules_.usage.mig_charge, ledger, p, latest().placement(p), -1);
     memory_.Note(p, latest().placement(p).node);

@@ -39,8 +39,13 @@ class CycleRooms {
 
   // What planners of room have at hand; `yielding` as there.
   RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
-    return {nullptr,  &latest(), &ledger, &shares,
-            yielding, spared_,   yielding.empty() ? lowest_ : lowest_open_,
+    return {nullptr,
+            &latest(),
+            &ledger,
+            &shares,
+            yielding,
+            spared_,
+            yielding.empty() ? lowest_ : lowest_open_,
             &memory_};
   }
 
@@ -84,6 +89,7 @@ class CycleRooms {
   }
   GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
+  void Open(WorkloadId w, std::span<const PodId> pods);
   void NoteActions(size_t first);
   bool BindIfFree(std::span<const PodId> pods);
   void ReserveNow(std::span<const PodId> pods);
@@ -102,12 +108,12 @@ class CycleRooms {
   bool anyone_leaves_ = false;  // by this plan
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
-  std::vector<char> has_lost_;
-  std::vector<char> open_, spared_;  // by pod
+  std::vector<char> has_lost_, was_withdrawn_;
+  std::vector<char> open_, spared_;        // by pod
   std::vector<int> lowest_, lowest_open_;  // `RoomDesk::lowest`: of what stood before, of open pods
-  std::vector<PodId> opened_;        // those that are open
-  std::vector<size_t> action_of_;    // by open pod: which one starts it
-  std::vector<size_t> dropped_;      // actions that are taken back
+  std::vector<PodId> opened_;              // those that are open
+  std::vector<size_t> action_of_;          // by open pod: which one starts it
+  std::vector<size_t> dropped_;            // actions that are taken back
   RoomMemory memory_;
   int64_t version_ = 0;
   std::vector<Action> actions_;

@@ -286,7 +286,14 @@ class VictimCheck {
         (q == reclaim.claimant ? reclaim.preempted : reclaim.units).emplace_back(q, charge);
       }
     }
-    if (reclaim.units.empty()) return;
+    if (reclaim.units.empty()) {
+      if (reclaim.preempted.empty() || !rules_.preempt_within_share) return;
+      for (std::string& problem : WhyNotPreempted(snapshot_.queues(), snapshot_.resources(),
+                                                  shares_, deal_.held, reclaim)) {
+        Report(-1, absl::StrCat("preemption for ", workload(deal_.claimant).name, ": ", problem));
+      }
+      return;
+    }
     for (std::string& problem : WhyNotReclaimed(snapshot_.queues(), snapshot_.resources(), shares_,
                                                 rules_.reclaim, deal_.held, reclaim)) {
       Report(-1, absl::StrCat("reclaim for ", workload(deal_.claimant).name, ": ", problem));

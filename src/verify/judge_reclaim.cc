@@ -40,6 +40,20 @@ class Judge {
     }
   }
 
+  // Of a deal inside one queue: whether it has grown beyond its entitlement.
+  std::vector<std::string> RunInside() && {
+    for (QueueId at : path_) {
+      for (int r : counted_) {
+        const int64_t ends = left_[index(at)][r] + deal_.gained[r];
+        if (ends <= std::max(share(at, r), held_[index(at)][r])) continue;
+        problems_.push_back(absl::StrCat(
+            "queue ", tree_.queue(at).name, " grows to ", AmountText(resources_, r, ends),
+            " by preemption, beyond its fair share of ", AmountText(resources_, r, share(at, r))));
+      }
+    }
+    return std::move(problems_);
+  }
+
   std::vector<std::string> Run() && {
     for (const auto& [q, kinds] : UnitsByQueue()) {
       const bool legal = kai_ ? IsLegalByKai(q, kinds) : HasOrder(q, kinds);
@@ -215,6 +229,13 @@ std::vector<std::string> WhyNotReclaimed(const QueueTree& tree, const ResourceSp
                                          const std::vector<ResourceVector>& held,
                                          const ReclaimDeal& deal) {
   return Judge(tree, resources, shares, test, held, deal).Run();
+}
+
+std::vector<std::string> WhyNotPreempted(const QueueTree& tree, const ResourceSpace& resources,
+                                         const FairShares& shares,
+                                         const std::vector<ResourceVector>& held,
+                                         const ReclaimDeal& deal) {
+  return Judge(tree, resources, shares, ReclaimTest::kEntitlement, held, deal).RunInside();
 }
 
 }  // namespace tessera

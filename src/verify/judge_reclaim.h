@@ -28,6 +28,12 @@ std::vector<std::string> WhyNotReclaimed(const QueueTree& tree, const ResourceSp
                                          const std::vector<ResourceVector>& held,
                                          const ReclaimDeal& deal);
 
+// The same for a deal inside the claimant's queue, by `VictimRules::preempt_within_share`.
+std::vector<std::string> WhyNotPreempted(const QueueTree& tree, const ResourceSpace& resources,
+                                         const FairShares& shares,
+                                         const std::vector<ResourceVector>& held,
+                                         const ReclaimDeal& deal);
+
 }  // namespace tessera
 
 #endif  // TESSERA_SRC_VERIFY_JUDGE_RECLAIM_H_

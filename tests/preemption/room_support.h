@@ -60,6 +60,22 @@ class Crowd {
     return crowded;
   }
 
+  Workload DrawWorkload(std::string name) {
+    static const char* kLeaves[] = {"a1", "a2", "b1", "b2"};
+    Workload workload = MakeWorkload(std::move(name), kLeaves[random_.Below(4)], {});
+    workload.priority = 10 * random_.Below(6);
+    workload.submitted = random_.Below(50);
+    if (random_.Chance(10)) workload.isolation = static_cast<Isolation>(1 + random_.Below(3));
+    const int sets = random_.Chance(25) ? 2 : 1;
+    for (int i = 0; i < sets; ++i) workload.gang.pod_sets.push_back(DrawPodSet(i));
+    if (sets == 2 && random_.Chance(30)) workload.gang.pod_sets[1].after = "s0";
+    if (sets == 2 && workload.gang.pod_sets[1].after.empty() && random_.Chance(20)) {
+      workload.gang.min_groups = 1;
+    }
+    if (random_.Chance(10)) workload.gang.topology.required = "rack";
+    return workload;
+  }
+
  private:
   Node DrawNode(int i) {
     Node node = MakeNode(absl::StrCat("n", i), 1 + random_.Below(3));
@@ -80,22 +96,6 @@ class Crowd {
     if (random_.Chance(20)) queue.reclaim_min_runtime = random_.Below(500);
     if (random_.Chance(20)) queue.preempt_min_runtime = random_.Below(500);
     return queue;
-  }
-
-  Workload DrawWorkload(std::string name) {
-    static const char* kLeaves[] = {"a1", "a2", "b1", "b2"};
-    Workload workload = MakeWorkload(std::move(name), kLeaves[random_.Below(4)], {});
-    workload.priority = 10 * random_.Below(6);
-    workload.submitted = random_.Below(50);
-    if (random_.Chance(10)) workload.isolation = static_cast<Isolation>(1 + random_.Below(3));
-    const int sets = random_.Chance(25) ? 2 : 1;
-    for (int i = 0; i < sets; ++i) workload.gang.pod_sets.push_back(DrawPodSet(i));
-    if (sets == 2 && random_.Chance(30)) workload.gang.pod_sets[1].after = "s0";
-    if (sets == 2 && workload.gang.pod_sets[1].after.empty() && random_.Chance(20)) {
-      workload.gang.min_groups = 1;
-    }
-    if (random_.Chance(10)) workload.gang.topology.required = "rack";
-    return workload;
   }
 
   PodSet DrawPodSet(int i) {

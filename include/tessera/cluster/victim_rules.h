@@ -41,6 +41,10 @@ struct VictimRules {
   // A victim that fits elsewhere at once is moved there, and loses nothing then: whether it had
   // to yield is not asked.
   bool replace_victims = false;
+  // Where a queue makes its own lower priorities yield it ends within its entitlement, or with no
+  // more than it had: else others would reclaim what it gains, and it would preempt again. A
+  // single plan may leave that to its caller, cycle after cycle may not.
+  bool preempt_within_share = false;
   // Seconds that a pod has run at least before it yields to anybody or moves. One suffices so
   // that cycles at one instant do not undo each other.
   int64_t min_pod_runtime = 1;

@@ -52,7 +52,7 @@ struct CycleRules {
   bool settle = true;
   // What is said there of MIG charges and nominations is taken from `usage`. A cycle asks for
   // many, so each search for the cheapest victims is shorter than for a single plan.
-  RoomRules room = {.exact_budget = 500};
+  RoomRules room = {.victims = {.preempt_within_share = true}, .exact_budget = 500};
   UsagePolicy usage;
   DivisionOptions division;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
