@@ -139,7 +139,7 @@ bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
   budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
-  if (!found.placed()) return false;
+  if (!found.placed() || found.pods.empty()) return false;
   return !book_.asks_entitlement() || book_.entitlements().IsBalanced(account.charged());
 }
 

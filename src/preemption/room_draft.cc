@@ -23,7 +23,8 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, RoomSe
   const YieldBook::Mark yielded = book.GetMark();
   const GangPlacement found = search.Run();
   std::optional<Draft> draft;
-  if (found.placed()) {
+  // A gang that wants nothing more is placed, too.
+  if (found.placed() && !found.pods.empty()) {
     std::vector<PodTarget> placed;
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
     draft = Elaborate(book, search, std::move(placed), {});

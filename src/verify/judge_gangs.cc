@@ -34,7 +34,8 @@ void CountPods(const PlanReplay& replay, const PodSetInfo& set, GangStanding& st
     const PodId p = set.pod(i);
     const PodPhase phase = replay.phase(p);
     standing.up += replay.is_up(p);
-    standing.started += phase == PodPhase::kRunning;
+    // What moves ran when it was told to, and what comes after it may have run on.
+    standing.started += phase == PodPhase::kRunning || (replay.is_moved(p) && replay.is_up(p));
     standing.succeeded += phase == PodPhase::kSucceeded;
     standing.lost += replay.was_up(p) && !replay.is_up(p);
     standing.gained |= replay.is_new(p);
