@@ -289,6 +289,7 @@ int RunExplain(const std::string& file, const std::string& name, const std::stri
     if (pending.workload != name) continue;
     std::printf("%s, %s: %s\n", pending.below_minimum ? "pending" : "runs, but is not complete",
                 std::string(ToString(pending.reason)).c_str(), pending.text.c_str());
+    if (!pending.proof.empty()) std::printf("  %s\n", pending.proof.c_str());
     for (const auto& [label, count] : pending.counts) {
       std::printf("  %7lld %s\n", static_cast<long long>(count), label.c_str());
     }

@@ -149,6 +149,7 @@ void WritePending(JsonWriter& json, const PendingWorkload& pending) {
   json.Member("workload", pending.workload);
   json.Member("reason", ToString(pending.reason));
   WriteText(json, "text", pending.text);
+  WriteText(json, "proof", pending.proof);
   if (!pending.counts.empty()) {
     json.Key("counts");
     json.BeginObject();
@@ -175,6 +176,7 @@ absl::Status Read(const Place& at, PendingWorkload& out) {
       {"workload", Into<&PendingWorkload::workload>, kRequired},
       {"reason", ReadReason, kRequired},
       {"text", Into<&PendingWorkload::text>},
+      {"proof", Into<&PendingWorkload::proof>},
       {"counts", Into<&PendingWorkload::counts>},
       {"below_minimum", Into<&PendingWorkload::below_minimum>},
   };

@@ -12,6 +12,7 @@ namespace {
 // Work for near misses in nodes read, over all that wait; and what it takes to find
 // which pods are in the way, in the same measure.
 constexpr int64_t kNodesLookedAt = 100000;
+constexpr int64_t kLooksAtAllNodes = 16;
 constexpr int64_t kCostOfFreeing = 1000;
 
 // What of a workload is missing.
@@ -71,41 +72,111 @@ void ExplainRefusal(const Snapshot& snapshot, const QuotaRefusal& refusal, int p
                               NameOf(snapshot, refusal, false))] = pods;
 }
 
-// What the state says about pod sets and gangs that found no place.
+// What is known of a gang that found no place.
+struct Finding {
+  std::optional<NearMiss> nearest;
+  std::optional<RoomShortage> proof;
+};
+
+// What the state says about pod sets and gangs that found no place. Equal requests
+// share what it says.
 class Findings {
  public:
-  explicit Findings(const ClusterState& state) : state_(state), finder_(state) {}
+  explicit Findings(const ClusterState& state)
+      : state_(state),
+        snapshot_(state.snapshot()),
+        finder_(state),
+        nodes_left_(kNodesLookedAt + kLooksAtAllNodes * snapshot_.num_nodes()) {}
 
-  // Pod sets of one request class share a census unless more than the request
-  // decides; then each has its own.
   NodeCensus CensusOf(PodSetId s) {
     if (!s.valid()) return {};
-    const PodSetInfo& set = state_.snapshot().pod_set(s);
-    if (state_.tables().tracks_tenants() || set.is_spread()) return CountNodes(state_, s);
-    const auto [it, inserted] = by_class_.try_emplace(set.request_class.value());
+    const PodSetInfo& set = snapshot_.pod_set(s);
+    if (set.is_spread()) return CountNodes(state_, s);
+    const std::string key = absl::StrCat(set.request_class.value(), TenantKey(set.workload));
+    const auto [it, inserted] = by_class_.try_emplace(key);
     if (inserted) it->second = CountNodes(state_, s);
     return it->second;
   }
 
   // It costs a look at every node; the first that wait get theirs.
-  std::optional<NearMiss> NearestOf(WorkloadId w) {
-    const Snapshot& snapshot = state_.snapshot();
+  Finding NearestOf(WorkloadId w) {
+    if (IsWhole(state_, w)) return {};
+    const std::string key = KeyOf(w);
+    if (const auto known = by_gang_.find(key); known != by_gang_.end())
+      return For(w, known->second);
     const int64_t cost =
-        int64_t{snapshot.num_nodes()} * snapshot.info(w).num_pod_sets + kCostOfFreeing;
-    if (IsWhole(state_, w) || cost > nodes_left_) return std::nullopt;
+        int64_t{snapshot_.num_nodes()} * snapshot_.info(w).num_pod_sets + kCostOfFreeing;
+    if (cost > nodes_left_) return {};
     nodes_left_ -= cost;
-    std::optional<NearMiss> miss = finder_.Find(w);
-    // That nothing fits, and that nothing would help, the counts say already.
-    const bool mute = miss && miss->level < 0 && miss->fits == 0 && miss->free.empty();
-    return mute ? std::nullopt : miss;
+    Finding found{finder_.Find(w), finder_.Certify(w)};
+    if (!key.empty()) by_gang_.emplace(key, std::pair(w, found));
+    return found;
   }
 
  private:
+  using Known = std::pair<WorkloadId, Finding>;
+
+  // The pod sets of `w` in place of those of the equal gang that was looked at.
+  Finding For(WorkloadId w, const Known& known) const {
+    const int shift = snapshot_.info(w).first_pod_set - snapshot_.info(known.first).first_pod_set;
+    Finding found = known.second;
+    const auto move = [shift](PodSetId& s) { s = PodSetId(s.value() + shift); };
+    if (found.nearest) move(found.nearest->pod_set);
+    if (!found.proof) return found;
+    for (Shortfall& shortfall : found.proof->domains) move(shortfall.pod_set);
+    return found;
+  }
+
+  // Whatever makes a difference between tenants.
+  std::string TenantKey(WorkloadId w) const {
+    if (!state_.tables().tracks_tenants()) return "";
+    const int isolation = static_cast<int>(snapshot_.workload(w).isolation);
+    return absl::StrCat("T", snapshot_.info(w).tenant, "i", isolation);
+  }
+
+  // Equal for gangs of which the same can be said but for names; empty if something of
+  // `w` is in the cluster already.
+  std::string KeyOf(WorkloadId w) const {
+    const WorkloadInfo& info = snapshot_.info(w);
+    for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+      if (state_.is_placed(PodId(i)) || snapshot_.pod_phase(PodId(i)) == PodPhase::kReleasing) {
+        return "";
+      }
+    }
+    std::string key = TenantKey(w);
+    for (const GangNode& node : snapshot_.gang(w)) {
+      absl::StrAppend(&key, ";", node.parent, "r", node.required_level, "a", node.after, "k",
+                      node.min_children);
+      if (!node.is_pod_set()) continue;
+      const PodSetId s(info.first_pod_set + node.pod_set);
+      const PodSetInfo& set = snapshot_.pod_set(s);
+      absl::StrAppend(&key, "c", set.request_class.value(), "m", set.min_count - state_.standing(s),
+                      "p", state_.placeable(s), "n", set.max_per_node, "d", set.max_per_domain, "l",
+                      set.domain_level);
+    }
+    return key;
+  }
+
   const ClusterState& state_;
-  absl::flat_hash_map<int, NodeCensus> by_class_;
+  const Snapshot& snapshot_;
+  absl::flat_hash_map<std::string, NodeCensus> by_class_;
+  absl::flat_hash_map<std::string, Known> by_gang_;
   NearMissFinder finder_;
-  int64_t nodes_left_ = kNodesLookedAt;
+  int64_t nodes_left_;
 };
+
+// The diagnosis of a gang that found no place.
+PendingWorkload ExplainFailure(const ClusterState& state, WorkloadId w, const GangPlacement& search,
+                               Findings& findings) {
+  const Finding found = findings.NearestOf(w);
+  // That nothing fits, and that nothing would help, the counts say already.
+  const bool mute = found.nearest && found.nearest->level < 0 && found.nearest->fits == 0 &&
+                    found.nearest->free.empty();
+  PendingWorkload pending = Diagnose(state, w, search, findings.CensusOf(search.stuck_at),
+                                     mute ? std::nullopt : found.nearest);
+  if (found.proof) pending.proof = Describe(state, *found.proof);
+  return pending;
+}
 
 }  // namespace
 
@@ -136,8 +207,7 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     if (attempt && attempt->refusal) {
       ExplainRefusal(snapshot, *attempt->refusal, missing.placeable, pending);
     } else if (attempt && !attempt->search.placed()) {
-      pending = Diagnose(state, w, attempt->search, findings.CensusOf(attempt->search.stuck_at),
-                         findings.NearestOf(w));
+      pending = ExplainFailure(state, w, attempt->search, findings);
     } else if (missing.releasing > 0) {
       pending.reason = PendingReason::kReleasing;
       pending.text = absl::StrCat("waits for ", missing.releasing, " of its own pods to end");

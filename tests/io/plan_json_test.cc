@@ -34,7 +34,8 @@ Plan FullPlan() {
                    PendingReason::kInsufficientGpus,
                    "needs \"more\"",
                    {{"too few free GPUs", 840}},
-                   true},
+                   true,
+                   "the cluster takes 0 of 1 pod"},
                   {"small", PendingReason::kBudgetExhausted, "", {}, false}};
   return plan;
 }
@@ -80,7 +81,7 @@ TEST(PlanJsonTest, WritesOneActionPerLine) {
     {"do": "nominate", "workload": "llama", "pod_set": "prefill", "index": 3, "node": "n1", "shares": [{"gpu": 1, "fraction": 0.5}, {"gpu": 2, "fraction": 0.000142}]}
   ],
   "pending": [
-    {"workload": "big", "reason": "insufficient_gpus", "text": "needs \"more\"", "counts": {"too few free GPUs": 840}, "below_minimum": true},
+    {"workload": "big", "reason": "insufficient_gpus", "text": "needs \"more\"", "proof": "the cluster takes 0 of 1 pod", "counts": {"too few free GPUs": 840}, "below_minimum": true},
     {"workload": "small", "reason": "budget_exhausted"}
   ]
 }

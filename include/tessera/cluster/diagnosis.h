@@ -41,9 +41,12 @@ using ReasonCounts = std::map<std::string, int64_t, std::less<>>;
 struct PendingWorkload {
   std::string workload;
   PendingReason reason = PendingReason::kGang;
-  std::string text;
+  std::string text;  // one line: what binds, and the nearest miss
   ReasonCounts counts;
   bool below_minimum = false;
+  // The proof by counting that its minimum has no place: which domain takes how many pods,
+  // and what is short there. Empty where there is none.
+  std::string proof;
 
   friend bool operator==(const PendingWorkload&, const PendingWorkload&) = default;
 };
