@@ -1,7 +1,7 @@
 #include "tessera/placement/gang_placement.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -343,7 +343,9 @@ class GangSearch {
       while (!MayPlace(state_, set.pod(next))) ++next;
       return PlaceOne(g, set.pod(next), range);
     }
-    for (int c : ByNeed(g)) {
+    for (std::vector<Need> needs = NeedsOf(g); !needs.empty(); needs.pop_back()) {
+      std::ranges::pop_heap(needs, std::greater<>());
+      const int c = needs.back().child;
       const bool holds = view_.Holds(c);
       wanted_more_ |= !holds;
       const int after = view_.at(c).after;
@@ -378,18 +380,31 @@ class GangSearch {
     return children;
   }
 
-  // Children in the order in which they grow: those that wait for another last,
-  // then by the part of their pods that stands.
-  std::vector<int> ByNeed(int g) const {
-    std::vector<int> children(static_cast<size_t>(view_.at(g).num_children));
-    std::iota(children.begin(), children.end(), view_.first_child(g));
-    std::ranges::stable_sort(children, [this](int a, int b) {
-      const bool a_waits = view_.at(a).after >= 0, b_waits = view_.at(b).after >= 0;
-      if (a_waits != b_waits) return b_waits;
-      const std::pair<int64_t, int64_t> up_a = view_.Filled(a), up_b = view_.Filled(b);
-      return up_a.first * up_b.second < up_b.first * up_a.second;
-    });
-    return children;
+  // A child that may grow. Those that wait for another grow last; the part of its pods that
+  // stands decides, then the order of the gang.
+  struct Need {
+    bool waits;
+    std::pair<int64_t, int64_t> filled;
+    int child;
+
+    friend bool operator>(const Need& a, const Need& b) {
+      if (a.waits != b.waits) return a.waits;
+      const int64_t up_a = a.filled.first * b.filled.second;
+      const int64_t up_b = b.filled.first * a.filled.second;
+      return up_a != up_b ? up_a > up_b : a.child > b.child;
+    }
+  };
+
+  // The children of `g`, as a heap of which the first to grow is the front: mostly that one
+  // grows, and the order of the others is of no use.
+  std::vector<Need> NeedsOf(int g) const {
+    std::vector<Need> needs;
+    needs.reserve(At(view_.at(g).num_children));
+    for (int c = view_.first_child(g); c < view_.end_child(g); ++c) {
+      needs.push_back({view_.at(c).after >= 0, view_.Filled(c), c});
+    }
+    std::ranges::make_heap(needs, std::greater<>());
+    return needs;
   }
 
   ClusterState& state_;
