@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,7 @@
 #include "tessera/io/mosaic.h"
 #include "tessera/io/mosaic_svg.h"
 #include "tessera/io/plan_json.h"
+#include "tessera/placement/near_miss.h"
 
 namespace tessera::cli {
 namespace {
@@ -211,6 +214,24 @@ class PodLister {
   const std::string& workload_;
 };
 
+// Why there is no place for a workload, in lines. The cycle proves it for the first of many
+// that wait; for the others it is done here, and the nearest miss is told with it.
+std::vector<std::string> ProofOf(const Snapshot& snapshot, const Plan& plan,
+                                 const PendingWorkload& pending) {
+  if (!pending.proof.empty()) return {pending.proof};
+  const bool by_queue =
+      pending.reason == PendingReason::kQuota || pending.reason == PendingReason::kQueueLimit;
+  const absl::StatusOr<Snapshot> after = Apply(snapshot, plan);
+  if (by_queue || !after.ok()) return {};
+  const ClusterState state(std::make_shared<const StateTables>(*after), {});
+  NearMissFinder finder(state);
+  const WorkloadId w = *after->FindWorkload(pending.workload);
+  const std::optional<RoomShortage> proof = finder.Certify(w);
+  const std::optional<NearMiss> nearest = proof ? finder.Find(w) : std::nullopt;
+  if (!nearest) return {};
+  return {absl::StrCat("nearest: ", Describe(state, *nearest)), Describe(state, *proof)};
+}
+
 }  // namespace
 
 int RunPlan(const PlanArguments& arguments) {
@@ -289,7 +310,9 @@ int RunExplain(const std::string& file, const std::string& name, const std::stri
     if (pending.workload != name) continue;
     std::printf("%s, %s: %s\n", pending.below_minimum ? "pending" : "runs, but is not complete",
                 std::string(ToString(pending.reason)).c_str(), pending.text.c_str());
-    if (!pending.proof.empty()) std::printf("  %s\n", pending.proof.c_str());
+    for (const std::string& line : ProofOf(*snapshot, cycle.plan, pending)) {
+      std::printf("  %s\n", line.c_str());
+    }
     for (const auto& [label, count] : pending.counts) {
       std::printf("  %7lld %s\n", static_cast<long long>(count), label.c_str());
     }

@@ -9,10 +9,11 @@
 namespace tessera {
 namespace {
 
-// Work for near misses in nodes read, over all that wait; and what it takes to find
-// which pods are in the way, in the same measure.
+// Work for near misses and proofs in nodes read, over all that wait: so many at least, and
+// so many times all nodes. And what it takes to find which pods are in the way, in the
+// same measure.
 constexpr int64_t kNodesLookedAt = 100000;
-constexpr int64_t kLooksAtAllNodes = 16;
+constexpr int64_t kLooksAtAllNodes = 64;
 constexpr int64_t kCostOfFreeing = 1000;
 
 // What of a workload is missing.

@@ -25,7 +25,9 @@ struct Attempt {
 
 // One entry for every workload with a pod that neither holds a place in `state`
 // nor has ended, and for those whose failed pods leave too few for the minimum.
-// `attempts` by workload id. O(workloads + distinct requests * nodes).
+// `attempts` by workload id. Near misses and proofs are found once for equal gangs, for
+// the first by id that a bounded number of nodes read suffices for.
+// O(workloads + distinct requests * nodes).
 std::vector<PendingWorkload> ReportPending(const ClusterState& state,
                                            const std::vector<std::optional<Attempt>>& attempts);
 

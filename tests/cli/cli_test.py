@@ -45,7 +45,40 @@ class Plan(unittest.TestCase):
                           '1 wrong GPU model',
             "pretraining": 'queue "language" holds 4 GPU; 16 GPU more would exceed its limit of '
                            '10 GPU',
-            "segmentation": "waits for 1 of its own pods to end"})
+            "replay": '"worker" fits no node; 5 nodes: 3 too few free GPUs, 1 taints, 1 wrong GPU '
+                      'model; nearest: "worker" needs 3 pods of 6 GPUs in one rack; rack b1/r1 has '
+                      'room for 0; h100-1 would take 1 more without 1 pod of "finetune" and 1 pod '
+                      'of "llama-chat" on 5 GPUs; h100-2 would take 1 more without 1 pod of '
+                      '"finetune" and 2 pods of "llama-chat" on 6 GPUs',
+            "segmentation": "waits for 1 of its own pods to end",
+            "standby": 'all minimums do not fit together, stuck at "index"; one pod of it: 5 '
+                       'nodes: 4 room for a pod, 1 taints; nearest: "index" needs 3 pods of 4 '
+                       'cores; the cluster has room for 2'})
+
+    def test_demo_proves_that_there_is_no_place(self):
+        _, text, _ = run("plan", DEMO, "--format", "json")
+        proofs = {entry["workload"]: entry["proof"]
+                  for entry in json.loads(text)["pending"] if "proof" in entry}
+        self.assertEqual(proofs, {
+            "replay": 'no rack has room: b1/r1 takes 0 of 3 pods of "worker", short of gpu; b1/r2 '
+                      'takes 0 of 3 pods of "worker", short of gpu',
+            "standby": 'the cluster takes 2 of 3 pods of "index", which keeps its pods apart'})
+        for workload, proof in proofs.items():
+            _, text, _ = run("explain", DEMO, "--workload", workload)
+            self.assertIn("\n  " + proof + "\n", text)
+
+    def test_what_the_cycle_has_no_time_for_is_explained_when_asked(self):
+        nodes = [{"name": "n%d" % i, "gpu_model": "H100-80GB", "gpus": 8} for i in range(8)]
+        gangs = [{"name": "g%03d" % i, "submitted": i, "gang": {"pod_sets": [
+            {"name": "s", "count": 9 + i, "request": {"gpu": 8}}]}} for i in range(200)]
+        snapshot = json.dumps({"apiVersion": "tessera/v1", "nodes": nodes, "workloads": gangs})
+        _, text, _ = run("plan", "-", "--format", "json", stdin=snapshot)
+        pending = json.loads(text)["pending"]
+        self.assertIn("proof", pending[0])
+        self.assertNotIn("proof", pending[199])
+        _, text, _ = run("explain", "-", "--workload", "g199", stdin=snapshot)
+        self.assertIn('nearest: "s" needs 208 pods of 8 GPUs; the cluster has room for 8\n', text)
+        self.assertIn('the cluster takes 8 of 208 pods of "s", short of gpu\n', text)
 
     def test_json_from_standard_input_equals_the_file(self):
         with open(DEMO, encoding="utf-8") as demo:

@@ -214,5 +214,30 @@ TEST(ScheduleTest, DiagnosesAreCounted) {
   EXPECT_THAT(plan.pending[2].text, HasSubstr("rack r1 has room for 2"));
 }
 
+// What is found out of one gang is told of its equals, by their own names; a gang of which a
+// pod runs, or that needs another number, has its own.
+TEST(ScheduleTest, EqualGangsShareTheirProof) {
+  SnapshotSpec spec;
+  for (int i = 0; i < 4; ++i) spec.nodes.push_back(MakeNode(absl::StrCat("n", i), 8));
+  const auto gang = [&spec](const std::string& name, const std::string& set, int pods) {
+    spec.workloads.push_back(MakeWorkload(
+        name, "", {MakePodSet("idle", 0, CpuOnly(1)), MakePodSet(set, pods, WholeGpus(8))}));
+  };
+  gang("a", "x", 6);
+  gang("b", "y", 6);
+  gang("c", "z", 5);
+  gang("d", "x", 6);
+  spec.workloads[3].pods = {MakePod("x", 0, "n0", OnGpus({0, 1, 2, 3, 4, 5, 6, 7}))};
+  std::vector<std::string> proofs;
+  for (const PendingWorkload& pending : Schedule(CreateOrDie(spec)).plan.pending) {
+    proofs.push_back(pending.proof);
+    EXPECT_THAT(pending.text, HasSubstr("; nearest: "));
+  }
+  EXPECT_THAT(proofs, ElementsAre("the cluster takes 3 of 6 pods of \"x\", short of gpu",
+                                  "the cluster takes 3 of 6 pods of \"y\", short of gpu",
+                                  "the cluster takes 3 of 5 pods of \"z\", short of gpu",
+                                  "the cluster takes 3 of 5 pods of \"x\", short of gpu"));
+}
+
 }  // namespace
 }  // namespace tessera
