@@ -36,7 +36,7 @@ Plan FullPlan() {
                    {{"too few free GPUs", 840}},
                    true,
                    "the cluster takes 0 of 1 pod"},
-                  {"small", PendingReason::kBudgetExhausted, "", {}, false}};
+                  {"small", PendingReason::kBudgetExhausted, "", {}, false, ""}};
   return plan;
 }
 
@@ -53,7 +53,7 @@ TEST(PlanJsonTest, ReadsBackWhatItWrites) {
 TEST(PlanJsonTest, ReadsBackEveryReasonAndEveryShare) {
   Plan plan;
   for (int r = 0; r <= static_cast<int>(PendingReason::kBudgetExhausted); ++r) {
-    plan.pending.push_back({"w", static_cast<PendingReason>(r), "", {}, false});
+    plan.pending.push_back({"w", static_cast<PendingReason>(r), "", {}, false, ""});
   }
   for (int share = 1; share <= 7000; ++share) {
     NominateAction action{{"w", "s", 0}, "n", {}};

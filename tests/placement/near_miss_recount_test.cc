@@ -135,6 +135,7 @@ class Recount {
   int Ended(const PodSet& set) const {
     return static_cast<int>(std::ranges::count(gang_.pods, set.name, &Pod::pod_set));
   }
+  int64_t Left(const PodSet& set) const { return set.count - Ended(set); }
   int64_t Needed(const PodSet& set) const {
     return std::max(set.min_count.value_or(set.count) - Ended(set), 0);
   }
@@ -184,7 +185,7 @@ class Recount {
     for (const Node& node : spec_.nodes) {
       const std::string& of = node.topology.at("rack");
       if (!rack.empty() && of != rack) continue;
-      by_rack[of] += std::min<int64_t>(SupplyOn(node, set).Least(), set.count);
+      by_rack[of] += std::min<int64_t>(SupplyOn(node, set).Least(), Left(set));
     }
     int64_t fits = 0;
     for (const auto& [of, pods] : by_rack) {
@@ -301,7 +302,7 @@ class Case {
     for (PodId p : freed.pods) gone.insert(snapshot_.pod_ref(p).workload);
     EXPECT_EQ(gone.size(), freed.pods.size());
     const auto room = [&](const std::set<std::string>& without) {
-      return std::min<int64_t>(recount_.SupplyOn(*node, set, without).Least(), set.count);
+      return std::min<int64_t>(recount_.SupplyOn(*node, set, without).Least(), recount_.Left(set));
     };
     const int64_t gain = room(gone) - room({});
     if (set.max_per_domain) {
