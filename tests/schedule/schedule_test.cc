@@ -221,7 +221,7 @@ TEST(ScheduleTest, EqualGangsShareTheirProof) {
   for (int i = 0; i < 4; ++i) spec.nodes.push_back(MakeNode(absl::StrCat("n", i), 8));
   const auto gang = [&spec](const std::string& name, const std::string& set, int pods) {
     spec.workloads.push_back(MakeWorkload(
-        name, "", {MakePodSet("idle", 0, CpuOnly(1)), MakePodSet(set, pods, WholeGpus(8))}));
+        name, "", {MakePodSet("router", 1, CpuOnly(1)), MakePodSet(set, pods, WholeGpus(8))}));
   };
   gang("a", "x", 6);
   gang("b", "y", 6);
