@@ -2,9 +2,10 @@
 #define TESSERA_TESTS_SCENARIOS_SCENARIO_H_
 
 // One file of the format `tessera.scenario/v1`: a small cluster, and what a
-// scheduler must do with it.
+// scheduler must do with it. `data/README.md` describes the format.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,19 +16,39 @@
 
 namespace tessera {
 
-// How many pods of a workload must end in each state ("bound", "pending", ...).
+// What must come of a workload.
 struct Expectation {
   std::string workload;
+  // How many of its pods end in each state ("bound", "pending", ...); empty: not checked.
   std::map<std::string, int> pods;
-  bool at_least = false;  // other pods of the workload are not checked
+  bool at_least = false;                         // other pods of the workload are not checked
+  std::map<std::string, std::string> nodes;      // by pod ("job/0"), once the plan has settled
+  std::optional<std::vector<std::string>> lost;  // pods that are evicted or moved, exactly these
+  std::string pending;  // the reason why it is not complete, or "none"; empty: not checked
+};
+
+// What happens between two cycles: workloads end, others arrive.
+struct ScenarioChange {
+  int after = 0;  // the cycle, from 1
+  std::vector<std::string> end;
+  std::vector<Workload> add;
+};
+
+enum class ScenarioMode {
+  kPass,     // one cycle, of which the plan is compared
+  kCycles,   // cycles with a host that keeps no nominations
+  kSettled,  // cycles with a host that carries out all of each plan
 };
 
 struct ScenarioRun {
+  ScenarioMode mode = ScenarioMode::kPass;
   std::vector<CycleStep> steps;  // none: those of the preset
-  // Cycles until the expected state is reached, and how many more it must hold; no `settle`: one
-  // pass over the steps, of which the plan is compared.
+  // kCycles: cycles until the expected state is reached, and how many more it must hold.
+  // kSettled: the cycle of which the plan is compared, and how many more must do nothing.
   int settle = 0;
   int hold = 0;
+  int64_t tick = 0;  // kSettled: seconds from one cycle to the next
+  std::vector<ScenarioChange> changes;
   int64_t stale_grace = 60;
   int max_evictions = 0;  // in each cycle, moves included
 };
@@ -40,8 +61,8 @@ struct Scenario {
   std::vector<Expectation> expected;
 };
 
-// Reads a scenario. kInvalidArgument: not JSON, a missing or mistyped field, a
-// snapshot that is rejected.
+// Reads a scenario. kInvalidArgument: not JSON, a missing, mistyped or unknown field, a
+// snapshot that is rejected, a change after the last cycle that is compared.
 absl::StatusOr<Scenario> ParseScenario(std::string_view json);
 
 // What came of a scenario: it passed if it missed nothing.
