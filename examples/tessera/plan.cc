@@ -139,6 +139,19 @@ void PrintPending(const Plan& plan) {
   }
 }
 
+void PrintReservations(const Snapshot& snapshot, const CycleResult& cycle) {
+  if (!cycle.reservations.empty()) std::puts("\nHeld for who waits for long");
+  for (const Reservation& held : cycle.reservations) {
+    const std::string until =
+        held.free_by == kUnlimited
+            ? std::string("what runs there may run on")
+            : absl::StrCat("free in ", held.free_by - snapshot.now(), " seconds at the latest");
+    std::printf("  %-20s %s kept free on %s; %s\n", held.workload.c_str(),
+                AmountOf("gpu", held.idle_gpu_units).c_str(),
+                absl::StrJoin(held.nodes, ", ").c_str(), until.c_str());
+  }
+}
+
 void PrintPlan(const Snapshot& snapshot, const CycleResult& cycle) {
   const PlanSummary summary = Summarize(cycle.plan);
   int gpus = 0;
@@ -152,6 +165,7 @@ void PrintPlan(const Snapshot& snapshot, const CycleResult& cycle) {
   std::fputs(SharesTable(snapshot, cycle.shares).c_str(), stdout);
   PrintPlaced(snapshot, summary);
   PrintYielding(cycle.plan);
+  PrintReservations(snapshot, cycle);
   PrintPending(cycle.plan);
 }
 

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 14> kNames = {"queue_limit",
+constexpr std::array<std::string_view, 15> kNames = {"queue_limit",
                                                      "quota",
                                                      "no_matching_node",
                                                      "insufficient_gpus",
@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 14> kNames = {"queue_limit",
                                                      "dependency",
                                                      "failed_pods",
                                                      "releasing",
+                                                     "held",
                                                      "budget_exhausted"};
 
 }  // namespace

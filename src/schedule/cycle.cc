@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/schedule/claim_memory.h"
 #include "src/schedule/cycle_rooms.h"
+#include "src/schedule/held_places.h"
 #include "src/schedule/job_facts.h"
 #include "src/schedule/job_server.h"
 #include "src/schedule/ledger_account.h"
@@ -44,6 +45,7 @@ class Cycle {
       for (CycleStep step : rules_.steps) RunStep(step);
     } while (rules_.settle && rooms_.version() != before);
     CycleResult result;
+    result.reservations = std::move(reservations_);
     result.plan.actions = rooms_.TakeActions();
     result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
@@ -62,19 +64,22 @@ class Cycle {
     if (step == CycleStep::kEndStale) return EndStale();
     step_ = step;
     if (rules_.growth == ElasticGrowth::kInTurn) {
+      LiftAll();
       ServeAll([](GangStage) { return true; });
-      return;
+      return NoteReservations();
     }
     // The greedy search for a gang may succeed on a fuller cluster where it failed before; the
     // step ends when another round would change nothing.
     int64_t before = -1;
     do {
       before = rooms_.version();
+      LiftAll();
       growing_ = false;
       ServeAll([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
       growing_ = true;
       ServeAll([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
     } while (rooms_.version() != before);
+    NoteReservations();
   }
 
   // --- What waits -----------------------------------------------------------
@@ -86,6 +91,8 @@ class Cycle {
       const ClusterState& state = rooms_.latest();
       // Who lost something waits for the next cycle where this one does not settle.
       if (!rules_.settle && rooms_.has_lost(w)) continue;
+      // What holds places has had its turn.
+      if (rooms_.holds(w)) continue;
       if (HasPlaceable(state, w) && wanted(StageOf(state, w))) jobs_.Push(state, w);
     }
     jobs_.RankAll(rooms_.latest());
@@ -106,6 +113,13 @@ class Cycle {
   // Tells whether `w` got something.
   bool Serve(WorkloadId w) {
     if (!rules_.settle && rooms_.has_lost(w)) return false;
+    rooms_.Lift(w);
+    if (Try(w)) return true;
+    if (MayHold(w)) Hold(w);
+    return false;
+  }
+
+  bool Try(WorkloadId w) {
     switch (step_) {
       case CycleStep::kAllocate:
         return Allocate(w);
@@ -132,13 +146,95 @@ class Cycle {
       if (refusal) return attempt = Attempt{{}, refusal}, false;
     }
     LedgerAccount account(snapshot_, rules_.usage.mig_charge, ledger_, LeafOf(w), preemptible);
-    const GangPlacement found = rooms_.PlaceUnit(w, account);
+    const auto may = [this, w](const HeldPlaces& held) { return MayBackfill(w, held); };
+    const GangPlacement found = rooms_.PlaceUnit(w, account, may);
     if (!found.placed()) {
       const bool refused = found.outcome == SearchOutcome::kRefused;
       return attempt = Attempt{found, refused ? account.refusal() : std::nullopt}, false;
     }
     ledger_.Commit();
     return !found.pods.empty();
+  }
+
+  // --- Who waits for long ---------------------------------------------------
+
+  // Gangs that hold places at a time, and that are asked whether they want to.
+  static constexpr int kMostHolders = 8;
+
+  bool MayHold(WorkloadId w) {
+    const Workload& workload = snapshot_.workload(w);
+    const int64_t waited = snapshot_.now() - workload.submitted;
+    if (rules_.patience == kUnlimited || waited < rules_.patience) return false;
+    if (holders_asked_ >= kMostHolders || IsWhole(rooms_.latest(), w)) return false;
+    const ResourceVector least = least_.OfMinimum(rooms_.latest(), w);
+    for (QueueId q = LeafOf(w); q.valid(); q = snapshot_.queues().parent(q)) {
+      for (int r : {kCpu, kMemory, kGpu}) {
+        if (least[r] > 0 && ledger_.allocated(q)[r] + least[r] > shares_.of(q).fair_share[r]) {
+          return false;
+        }
+      }
+    }
+    return !ledger_.Check(LeafOf(w), least, workload.is_preemptible());
+  }
+
+  void Hold(WorkloadId w) {
+    ++holders_asked_;
+    const auto yields = [this, w](PodId p) { return YieldsTo(WorkloadOf(p), w); };
+    std::optional<HeldPlaces> held = FindPlacesToHold(rooms_.latest(), w, yields);
+    if (held) rooms_.Hold(*std::move(held));
+  }
+
+  // Whether the rules let `v` be made to yield for `w`, which is within its entitlement.
+  bool YieldsTo(WorkloadId v, WorkloadId w) const {
+    const Workload &victim = snapshot_.workload(v), &claimant = snapshot_.workload(w);
+    if (!victim.is_preemptible()) return false;
+    if (LeafOf(v) == LeafOf(w)) return victim.priority < claimant.priority;
+    const QueueId q = LeafOf(v);
+    return ledger_.allocated(q)[kGpu] >= shares_.of(q).fair_share[kGpu];
+  }
+
+  bool MayBackfill(WorkloadId v, const HeldPlaces& held) const {
+    if (YieldsTo(v, held.workload)) return true;
+    const std::optional<int64_t>& most = snapshot_.workload(v).max_runtime;
+    return most && held.free_by != kUnlimited && *most <= held.free_by - snapshot_.now();
+  }
+
+  Reservation ReportHeld(const HeldPlaces& held) const {
+    Reservation report;
+    report.workload = snapshot_.workload(held.workload).name;
+    for (const PodTarget& target : held.places) {
+      report.nodes.push_back(snapshot_.node(target.placement.node).name);
+    }
+    std::ranges::sort(report.nodes);
+    report.nodes.erase(std::unique(report.nodes.begin(), report.nodes.end()), report.nodes.end());
+    report.free_by = held.free_by;
+    report.idle_gpu_units = held.idle_gpu_units;
+    return report;
+  }
+
+  void LiftAll() {
+    rooms_.LiftAll();
+    holders_asked_ = 0;
+  }
+
+  // What is held in the end, and who of those that failed would fit otherwise; lifts it all.
+  void NoteReservations() {
+    reservations_.clear();
+    for (const HeldPlaces& held : rooms_.held()) reservations_.push_back(ReportHeld(held));
+    if (rooms_.held().empty()) return;
+    const std::string holder = snapshot_.workload(rooms_.held().front().workload).name;
+    std::vector<char> holds(attempts_.size());
+    for (const HeldPlaces& held : rooms_.held()) {
+      holds[static_cast<size_t>(held.workload.value())] = 1;
+    }
+    rooms_.LiftAll();
+    SearchMemory memory;
+    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+      std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(i)];
+      const bool failed = attempt && !attempt->refusal && !attempt->search.placed();
+      if (!failed || holds[static_cast<size_t>(i)] != 0) continue;
+      if (rooms_.WouldFit(WorkloadId(i), memory)) attempt->kept_from = holder;
+    }
   }
 
   // --- Who yields -----------------------------------------------------------
@@ -249,8 +345,10 @@ class Cycle {
   std::vector<std::optional<Attempt>> attempts_;  // by workload
   std::map<CycleStep, ClaimMemory> claims_;
   std::vector<Certificate> certificates_;
+  std::vector<Reservation> reservations_;
   CycleStep step_ = CycleStep::kAllocate;
   bool growing_ = false;
+  int holders_asked_ = 0;
   int64_t round_ = 0;
 };
 

@@ -96,6 +96,67 @@ GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
   return found;
 }
 
+GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account,
+                                    absl::FunctionRef<bool(const HeldPlaces&)> may) {
+  GangPlacement found = PlaceUnit(w, account);
+  if (found.placed()) return found;
+  std::vector<const HeldPlaces*> lifted;
+  for (const HeldPlaces& held : held_) {
+    if (may(held)) lifted.push_back(&held);
+  }
+  if (lifted.empty()) return found;
+  for (const HeldPlaces* held : lifted) Release(*held);
+  found = PlaceUnit(w, account);
+  for (const HeldPlaces* held : lifted) Reserve(*held);
+  return found;
+}
+
+bool CycleRooms::WouldFit(WorkloadId w, SearchMemory& memory) {
+  const ClusterState::Mark mark = latest().GetMark();
+  const GangOptions options{.exact_budget = 0, .memory = &memory};
+  const GangPlacement found = IsWhole(latest(), w) ? GrowGang(latest(), w, find_, options)
+                                                   : PlaceGang(latest(), w, find_, options);
+  latest().RollBack(mark);
+  return found.placed() && !found.pods.empty();
+}
+
+void CycleRooms::Hold(HeldPlaces held) {
+  Reserve(held);
+  held_.push_back(std::move(held));
+}
+
+void CycleRooms::Lift(WorkloadId w) {
+  const auto it = std::ranges::find(held_, w, &HeldPlaces::workload);
+  if (it == held_.end()) return;
+  Release(*it);
+  held_.erase(it);
+}
+
+void CycleRooms::LiftAll() {
+  for (const HeldPlaces& held : held_) Release(held);
+  held_.clear();
+}
+
+void CycleRooms::Reserve(const HeldPlaces& held) {
+  for (const auto& [p, placement] : held.places) {
+    now_.state.Reserve(p, placement);
+    if (later_) later_->state.Reserve(p, placement);
+    memory_.Note(p, placement.node);
+  }
+  Commit();
+}
+
+void CycleRooms::Release(const HeldPlaces& held) {
+  for (const auto& [p, placement] : held.places) {
+    now_.state.Remove(p);
+    if (later_) later_->state.Remove(p);
+    memory_.Note(p, placement.node);
+  }
+  now_.memory = {};
+  if (later_) later_->memory = {};
+  Commit();
+}
+
 // Writes what was placed into the plan, and repeats it in the other state.
 void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
   ++version_;

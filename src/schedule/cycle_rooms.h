@@ -4,6 +4,7 @@
 // What a cycle has planned so far: the cluster as it is now, as it will be once all have left
 // that leave, and the actions that lead there.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "src/preemption/room_memory.h"
+#include "src/schedule/held_places.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/preemption/make_room.h"
 #include "tessera/schedule/schedule.h"
@@ -60,6 +62,23 @@ class CycleRooms {
   // Those yield whom `plan` names, the claimant is nominated. `ledger` is charged.
   void CarryOut(const RoomPlan& plan, QuotaLedger& ledger);
 
+  // Others leave these places alone from now on, but for those that may `Backfill`.
+  void Hold(HeldPlaces held);
+  // No longer so for `w`; for anybody.
+  void Lift(WorkloadId w);
+  void LiftAll();
+  std::span<const HeldPlaces> held() const { return held_; }
+  bool holds(WorkloadId w) const {
+    return std::ranges::find(held_, w, &HeldPlaces::workload) != held_.end();
+  }
+
+  // `PlaceUnit`, and if that fails at the places of those gangs for which `may` is true.
+  GangPlacement PlaceUnit(WorkloadId w, Account& account,
+                          absl::FunctionRef<bool(const HeldPlaces&)> may);
+
+  // Whether the next unit of `w` fits into what there is, whatever queues say.
+  bool WouldFit(WorkloadId w, SearchMemory& memory);
+
   // All pods of `w` leave, a gang below its minimum. `ledger` is charged.
   void EndStale(WorkloadId w, QuotaLedger& ledger);
 
@@ -89,6 +108,8 @@ class CycleRooms {
   }
   GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
+  void Reserve(const HeldPlaces& held);
+  void Release(const HeldPlaces& held);
   void Open(WorkloadId w, std::span<const PodId> pods);
   void NoteActions(size_t first);
   bool BindIfFree(std::span<const PodId> pods);
@@ -114,6 +135,7 @@ class CycleRooms {
   std::vector<PodId> opened_;              // those that are open
   std::vector<size_t> action_of_;          // by open pod: which one starts it
   std::vector<size_t> dropped_;            // actions that are taken back
+  std::vector<HeldPlaces> held_;
   RoomMemory memory_;
   int64_t version_ = 0;
   std::vector<Action> actions_;

@@ -207,6 +207,10 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     pending.below_minimum = !whole;
     if (attempt && attempt->refusal) {
       ExplainRefusal(snapshot, *attempt->refusal, missing.placeable, pending);
+    } else if (attempt && !attempt->kept_from.empty()) {
+      pending.reason = PendingReason::kHeld;
+      pending.text = absl::StrCat("would fit, but places are held for workload \"",
+                                  attempt->kept_from, "\", which has waited for longer");
     } else if (attempt && !attempt->search.placed()) {
       pending = ExplainFailure(state, w, attempt->search, findings);
     } else if (missing.releasing > 0) {

@@ -21,6 +21,7 @@ std::string Describe(const Snapshot& snapshot, const QuotaRefusal& refusal);
 struct Attempt {
   GangPlacement search;
   std::optional<QuotaRefusal> refusal;  // a queue said no
+  std::string kept_from = {};           // the workload for which its place is held
 };
 
 // One entry for every workload with a pod that neither holds a place in `state`

@@ -26,6 +26,7 @@ enum class PendingReason {
   kDependency,             // waits for the group named by `after`
   kFailedPods,             // failed pods leave too few for the minimum
   kReleasing,              // waits for its own pods to end
+  kHeld,                   // would fit, but where a gang that has waited for long holds places
   kBudgetExhausted,        // the search ended before an answer was found
 };
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/cluster/certificate.h"
@@ -55,6 +56,9 @@ struct CycleRules {
   RoomRules room = {.victims = {.preempt_within_share = true}, .exact_budget = 500};
   UsagePolicy usage;
   DivisionOptions division;
+  // A gang below its minimum, within its entitlement, that waits for so many seconds holds the
+  // places where least is in its way; see `Schedule`. kUnlimited: none does.
+  int64_t patience = 600;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
   // A fraction that a shared GPU can take once releasing pods are gone is
   // nominated there rather than bound to a free GPU.
@@ -101,6 +105,7 @@ inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false, /*count_unschedulable=*/true};
   rules.division.usage_strength = 1000;
   rules.division.cap_by_children = false;
+  rules.patience = kUnlimited;
   rules.growth = ElasticGrowth::kInTurn;
   rules.await_shared_gpu = true;
   VictimWeights victims;
@@ -108,12 +113,25 @@ inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   return {{}, {}, rules, {}, victims};
 }
 
+// Places that others leave to a gang that has waited for longer than `CycleRules::patience`.
+struct Reservation {
+  std::string workload;
+  std::vector<std::string> nodes;  // ascending
+  // By then all that is in the way has ended, as far as it keeps to its `max_runtime`; kUnlimited:
+  // something there may run on.
+  int64_t free_by = 0;
+  int64_t idle_gpu_units = 0;  // what it costs: GPUs kept free, in 1/7000
+
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+};
+
 // What a cycle decided, and by which shares.
 struct CycleResult {
   Plan plan;
   FairShares shares;
   // Of every workload for which others yield, in the order of the plan.
   std::vector<Certificate> certificates;
+  std::vector<Reservation> reservations;  // as they were made: in the order of service
 };
 
 using MakeQueueServer = absl::FunctionRef<std::unique_ptr<QueueServer>(
@@ -142,6 +160,15 @@ CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
 // keep a pod from free capacity: limits do, and quota for non-preemptible work. Pods that fit
 // only where others leave get nominated, and with them all that their gang starts in this
 // cycle. Nominated pods whose place has become free are bound.
+//
+// A gang within its entitlement that has waited for longer than `patience`, and for which nobody
+// yields, holds places: those where it could start once what is there has ended, on nodes (in the
+// domain that it requires) of which others hold the fewest GPUs. At most eight gangs do, in the
+// order of service. Whoever is served after it gets these places only if it may be made to yield
+// for the gang (of lower priority in its queue, or of a queue at its entitlement) or has ended by
+// the time when they are free (`max_runtime`): so a stream of small jobs cannot starve a wide one.
+// Nothing of it is written into the plan: the next cycle holds what is best then, which is the
+// same places with more of them free.
 //
 // A job for which nobody could yield spares the like of it, and what asks for more, the
 // attempt until something changes. Who lost something is served again as what waits; nobody
