@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "examples/tessera/commands.h"
 #include "tessera/base/status.h"
 #include "tessera/io/mig_formats.h"
@@ -98,22 +99,23 @@ void PrintPlaced(const Snapshot& snapshot, const PlanSummary& summary) {
   }
 }
 
-void PrintYielding(const Plan& plan) {
-  std::map<std::string, std::map<std::string, int>> evicted;  // by claimant, by victim
-  for (const Action& action : plan.actions) {
+// For whom others yield, who does, and why each of them.
+void PrintYielding(const CycleResult& cycle) {
+  if (!cycle.certificates.empty()) std::puts("\nWho yields");
+  for (size_t i = 0; i < cycle.certificates.size() && i < kMaxListed; ++i) {
+    const std::string text = ToText(cycle.certificates[i]);
+    std::printf("  %s\n", absl::StrReplaceAll(text, {{"\n", "\n    "}}).c_str());
+  }
+  if (cycle.certificates.size() > kMaxListed) {
+    std::printf("  and for %zu more\n", cycle.certificates.size() - kMaxListed);
+  }
+  std::map<std::string, int> stale;
+  for (const Action& action : cycle.plan.actions) {
     const auto* evict = std::get_if<EvictAction>(&action);
-    if (evict == nullptr) continue;
-    ++evicted[absl::StrCat("for ", evict->on_behalf_of, " (", evict->reason, ")")]
-             [evict->pod.workload];
+    if (evict != nullptr && evict->on_behalf_of.empty()) ++stale[evict->pod.workload];
   }
-  if (!evicted.empty()) std::puts("\nEvicted");
-  for (const auto& [claimant, victims] : evicted) {
-    std::vector<std::string> texts;
-    for (const auto& [victim, pods] : victims) {
-      texts.push_back(absl::StrCat(pods, pods == 1 ? " pod of " : " pods of ", victim));
-    }
-    std::printf("  %s: %s\n", claimant.c_str(), absl::StrJoin(texts, ", ").c_str());
-  }
+  if (!stale.empty()) std::puts("\nEnded, below their minimum for too long");
+  for (const auto& [victim, pods] : stale) std::printf("  %-20s %d pods\n", victim.c_str(), pods);
 }
 
 void PrintPending(const Plan& plan) {
@@ -164,7 +166,7 @@ void PrintPlan(const Snapshot& snapshot, const CycleResult& cycle) {
   std::puts("\nShares before the plan (- is no limit)");
   std::fputs(SharesTable(snapshot, cycle.shares).c_str(), stdout);
   PrintPlaced(snapshot, summary);
-  PrintYielding(cycle.plan);
+  PrintYielding(cycle);
   PrintReservations(snapshot, cycle);
   PrintPending(cycle.plan);
 }
@@ -182,7 +184,7 @@ int PrintMosaic(const Snapshot& snapshot, const Plan& plan) {
 int WritePicture(const Snapshot& snapshot, const Plan& plan, const std::string& file) {
   const absl::StatusOr<Snapshot> after = ApplyAndSettle(snapshot, plan);
   if (!after.ok()) return Reject("the plan", after.status());
-  return WriteOutput(file, DrawMosaicSvg(*after, {.title = "After the plan has settled"}));
+  return WriteOutput(file, DrawPlanSvg(snapshot, *after));
 }
 
 // The MIG operations of `plan`, or the MIG layouts after it.

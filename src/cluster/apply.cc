@@ -48,7 +48,7 @@ class Applier {
   }
 
   absl::Status operator()(const NominateAction& action) {
-    return Add(action.pod, action.node, action.devices, PodPhase::kNominated);
+    return Add(action.pod, action.node, action.devices, PodPhase::kNominated, action.expires);
   }
 
   absl::Status operator()(const SetMigAction& action) {
@@ -147,7 +147,7 @@ class Applier {
   // A pod that was nominated, or has ended, starts over; a releasing one keeps its
   // entry beside the new one.
   absl::Status Add(const PodRef& ref, const std::string& node, const Devices& devices,
-                   PodPhase phase) {
+                   PodPhase phase, std::optional<int64_t> expires = std::nullopt) {
     TESSERA_ASSIGN_OR_RETURN(const PodId p, Find(ref));
     TESSERA_RETURN_IF_ERROR(CheckPlace(node, devices));
     if (HasEntry(p)) {
@@ -164,6 +164,7 @@ class Applier {
     pod.node = node;
     pod.devices = devices;
     if (phase == PodPhase::kRunning) pod.started = spec_.now;
+    pod.expires = expires;
     std::vector<Pod>& pods = WorkloadOf(p).pods;
     entries_[At(p)] = static_cast<int>(pods.size());
     pods.push_back(std::move(pod));

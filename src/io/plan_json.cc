@@ -70,6 +70,18 @@ absl::Status ReadCarving(const Place& at, A& out) {
 absl::Status ReadAction(const Place& at, DestroyAction& out) { return ReadCarving(at, out); }
 absl::Status ReadAction(const Place& at, CreateAction& out) { return ReadCarving(at, out); }
 
+constexpr std::string_view kExpires = "expires";
+
+// Only a nomination may.
+template <typename A>
+absl::Status ReadExpires(const Place& field, A& to) {
+  if constexpr (requires { to.expires; }) {
+    return Read(field, to.expires);
+  } else {
+    return field.Error("only a nomination expires");
+  }
+}
+
 // Move, bind and nominate.
 template <typename A>
 absl::Status ReadAction(const Place& at, A& out) {
@@ -82,6 +94,7 @@ absl::Status ReadAction(const Place& at, A& out) {
       {"gpus", [](const Place& field, A& to) { return Read(field, to.devices.gpus); }},
       {"shares", [](const Place& field, A& to) { return Read(field, to.devices.shares); }},
       {"slices", [](const Place& field, A& to) { return Read(field, to.devices.slices); }},
+      {kExpires, ReadExpires<A>},
   };
   return ReadFields(at, kFields, out);
 }
@@ -134,6 +147,7 @@ void WriteActionMembers(JsonWriter& json, const A& action) {
     WritePodMembers(json, action.pod);
     json.Member("node", action.node);
     WriteDeviceMembers(json, action.devices);
+    if constexpr (requires { action.expires; }) WriteOptional(json, kExpires, action.expires);
   }
 }
 

@@ -325,6 +325,12 @@ void CycleRooms::EndStale(WorkloadId w, QuotaLedger& ledger) {
 }
 
 std::vector<Action> CycleRooms::TakeActions() {
+  const int64_t lifetime = rules_.nomination_lifetime, now = snapshot_.now();
+  for (Action& action : actions_) {
+    auto* nominate = std::get_if<NominateAction>(&action);
+    const bool expires = lifetime != kUnlimited && now <= kUnlimited - lifetime;
+    if (nominate != nullptr && expires) nominate->expires = now + lifetime;
+  }
   std::ranges::sort(dropped_);
   std::vector<Action> kept;
   kept.reserve(actions_.size() - dropped_.size());

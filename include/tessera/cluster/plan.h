@@ -3,6 +3,8 @@
 
 // What a host should do next: ordered actions, and why the rest waits.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -76,6 +78,8 @@ struct NominateAction {
   PodRef pod;
   std::string node;
   Devices devices;
+  // When the reservation ends if the pod has not started; none: never.
+  std::optional<int64_t> expires = {};
 
   friend bool operator==(const NominateAction&, const NominateAction&) = default;
 };

@@ -33,6 +33,9 @@ struct MosaicSvgOptions {
 // U+FFFD. O(size of the snapshot), about 250 bytes per tile.
 std::string DrawMosaicSvg(const Snapshot& snapshot, const MosaicSvgOptions& options = {});
 
+// Both side by side in one picture, `before` on the left.
+std::string DrawPlanSvg(const Snapshot& before, const Snapshot& after);
+
 }  // namespace tessera
 
 #endif  // TESSERA_IO_MOSAIC_SVG_H_

@@ -59,6 +59,9 @@ struct CycleRules {
   // A gang below its minimum, within its entitlement, that waits for so many seconds holds the
   // places where least is in its way; see `Schedule`. kUnlimited: none does.
   int64_t patience = 600;
+  // Seconds after which a nomination of this cycle expires, so that what never leaves blocks
+  // nobody for ever. kUnlimited: never.
+  int64_t nomination_lifetime = 600;
   ElasticGrowth growth = ElasticGrowth::kAfterMinimums;
   // A fraction that a shared GPU can take once releasing pods are gone is
   // nominated there rather than bound to a free GPU.
@@ -105,7 +108,7 @@ inline SchedulePolicy<KaiDivision, KaiQueueOrder> KaiCompatible() {
   rules.usage = {MigCharge::kWholeG, /*honour_nominations=*/false, /*count_unschedulable=*/true};
   rules.division.usage_strength = 1000;
   rules.division.cap_by_children = false;
-  rules.patience = kUnlimited;
+  rules.patience = rules.nomination_lifetime = kUnlimited;
   rules.growth = ElasticGrowth::kInTurn;
   rules.await_shared_gpu = true;
   VictimWeights victims;
