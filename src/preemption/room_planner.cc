@@ -10,6 +10,7 @@
 #include "src/preemption/room_moves.h"
 #include "src/preemption/room_writer.h"
 #include "tessera/placement/diagnosis.h"
+#include "tessera/preemption/room_memory.h"
 
 namespace tessera {
 
@@ -234,7 +235,7 @@ int64_t RoomPlanner::GpusLacking() const {
 bool RoomPlanner::IsCapable() const {
   const int64_t lacking = GpusLacking() * kGpuUnitsPerDevice;
   const auto count = [this] { return FreeUnits(); };
-  return lacking <= (desk_.memory != nullptr ? desk_.memory->FreeUnits(count) : count());
+  return lacking <= (desk_.memory != nullptr ? desk_.memory->rows().FreeUnits(count) : count());
 }
 
 int64_t RoomPlanner::FreeUnits() const {
@@ -324,7 +325,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
   YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                      desk_.yielding, desk_.spared, {}};
-  if (desk_.memory != nullptr) policy.ages = desk_.memory->ages();
+  if (desk_.memory != nullptr) policy.ages = desk_.memory->rows().ages();
   if (ClaimRow* row = RowFor(rights, need, policy, Attempts().front())) {
     return Yield(step, rights, need, again, row->book(), row);
   }
@@ -352,7 +353,7 @@ ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
     return std::make_unique<ClaimRow>(key, state_, ledger_, *desk_.shares, policy, rights, claim,
                                       need);
   };
-  return &desk_.memory->RowFor(key, claim, make);
+  return &desk_.memory->rows().RowFor(key, claim, make);
 }
 
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "src/preemption/claim_rows.h"
 #include "src/preemption/exact_room.h"
-#include "src/preemption/room_memory.h"
 #include "src/preemption/room_search.h"
 #include "src/preemption/yield_book.h"
 #include "tessera/preemption/make_room.h"

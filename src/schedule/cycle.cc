@@ -166,22 +166,38 @@ class Cycle {
     const int64_t waited = snapshot_.now() - workload.submitted;
     if (rules_.patience == kUnlimited || waited < rules_.patience) return false;
     if (holders_asked_ >= kMostHolders || IsWhole(rooms_.latest(), w)) return false;
+    // Else a queue keeps it from starting, not others.
+    const std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
+    return attempt && !attempt->refusal && IsEntitled(w, {});
+  }
+
+  // Whether `w` could start within the entitlement of its queues once `gone` have ended; without
+  // them: or could not, whatever ends.
+  bool IsEntitled(WorkloadId w, std::optional<std::span<const PodId>> gone) const {
     const ResourceVector least = least_.OfMinimum(rooms_.latest(), w);
-    for (QueueId q = LeafOf(w); q.valid(); q = snapshot_.queues().parent(q)) {
-      for (int r : {kCpu, kMemory, kGpu}) {
-        if (least[r] > 0 && ledger_.allocated(q)[r] + least[r] > shares_.of(q).fair_share[r]) {
-          return false;
-        }
+    std::map<QueueId, ResourceVector> freed;
+    for (PodId p : gone.value_or(std::span<const PodId>())) {
+      const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+      const ResourceVector charge =
+          ChargeOf(snapshot_, c, rooms_.latest().placement(p), rules_.usage.mig_charge);
+      for (QueueId q = LeafOf(WorkloadOf(p)); q.valid(); q = snapshot_.queues().parent(q)) {
+        freed[q] += charge;
       }
     }
-    return !ledger_.Check(LeafOf(w), least, workload.is_preemptible());
+    for (QueueId q = LeafOf(w); q.valid(); q = snapshot_.queues().parent(q)) {
+      for (int r : {kCpu, kMemory, kGpu}) {
+        const int64_t held = gone ? ledger_.allocated(q)[r] - freed[q][r] : 0;
+        if (least[r] > 0 && held + least[r] > shares_.of(q).fair_share[r]) return false;
+      }
+    }
+    return true;
   }
 
   void Hold(WorkloadId w) {
     ++holders_asked_;
     const auto yields = [this, w](PodId p) { return YieldsTo(WorkloadOf(p), w); };
     std::optional<HeldPlaces> held = FindPlacesToHold(rooms_.latest(), w, yields);
-    if (held) rooms_.Hold(*std::move(held));
+    if (held && IsEntitled(w, held->in_the_way)) rooms_.Hold(*std::move(held));
   }
 
   // Whether the rules let `v` be made to yield for `w`, which is within its entitlement.

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "src/preemption/room_memory.h"
 #include "src/schedule/held_places.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/preemption/make_room.h"
+#include "tessera/preemption/room_memory.h"
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {

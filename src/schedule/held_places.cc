@@ -123,7 +123,7 @@ class PlacesSearch {
     return held;
   }
 
-  // When the places are free at the latest, and what of them is free already.
+  // Who is in the way, when the places are free at the latest, and what of them is free already.
   void Account(HeldPlaces& held) const {
     held.free_by = snapshot_.now();
     for (const PodTarget& target : held.places) {
@@ -135,8 +135,12 @@ class PlacesSearch {
       for (PodId p : pods_[at(place.node)]) {
         if (place.gpus != 0 && (place.gpus & state_.placement(p).gpus) == 0) continue;
         held.free_by = std::max(held.free_by, EndOf(p));
+        held.in_the_way.push_back(p);
       }
     }
+    std::ranges::sort(held.in_the_way);
+    held.in_the_way.erase(std::unique(held.in_the_way.begin(), held.in_the_way.end()),
+                          held.in_the_way.end());
   }
 
   int64_t EndOf(PodId p) const {

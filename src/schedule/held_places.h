@@ -15,6 +15,7 @@ namespace tessera {
 struct HeldPlaces {
   WorkloadId workload;
   std::vector<PodTarget> places;  // of what its minimum lacks
+  std::vector<PodId> in_the_way;  // of others, there or on the same node where no GPU is asked for
   // All that is in the way there has ended by then, if it keeps to its `max_runtime`;
   // kUnlimited: something may run on.
   int64_t free_by = 0;

@@ -6,8 +6,8 @@
 #include <climits>
 #include <memory>
 
-#include "src/preemption/room_memory.h"
 #include "tessera/io/snapshot_json.h"
+#include "tessera/preemption/room_memory.h"
 #include "tests/preemption/room_support.h"
 
 namespace tessera {

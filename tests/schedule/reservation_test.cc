@@ -185,7 +185,8 @@ Stream RunStream(int64_t patience) {
       result.idle_gpu_minutes += held.idle_gpu_units / kGpuUnitsPerDevice;
     }
     spec = ApplyAndSettle(snapshot, cycle.plan)->spec();
-    if (!spec.workloads[0].pods.empty()) result.started = spec.now;
+    const auto wide = std::ranges::find(spec.workloads, "wide", &Workload::name);
+    if (!wide->pods.empty()) result.started = spec.now;
   }
   return result;
 }

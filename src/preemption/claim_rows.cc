@@ -1,6 +1,8 @@
-#include "src/preemption/room_memory.h"
+#include "src/preemption/claim_rows.h"
 
 #include <algorithm>
+
+#include "tessera/preemption/room_memory.h"
 
 namespace tessera {
 namespace {
@@ -17,10 +19,10 @@ ClaimRow::ClaimRow(RowKey key, ClusterState& state, QuotaLedger& ledger, const F
       book_(state, ledger, shares, policy, rights, claim.workload, need),
       search_(state, ledger, book_, claim) {}
 
-RoomMemory::RoomMemory(const Snapshot& snapshot) : ages_(RankByAge(snapshot)) {}
+ClaimRows::ClaimRows(const Snapshot& snapshot) : ages_(RankByAge(snapshot)) {}
 
-ClaimRow& RoomMemory::RowFor(const RowKey& key, const RoomClaim& claim,
-                             absl::FunctionRef<std::unique_ptr<ClaimRow>()> make) {
+ClaimRow& ClaimRows::RowFor(const RowKey& key, const RoomClaim& claim,
+                            absl::FunctionRef<std::unique_ptr<ClaimRow>()> make) {
   auto it = std::ranges::find_if(rows_, [&](const auto& row) { return row->key() == key; });
   if (it == rows_.end() || !CatchUp(**it, claim)) {
     if (it == rows_.end() && rows_.size() >= kMaxRows) {
@@ -36,7 +38,7 @@ ClaimRow& RoomMemory::RowFor(const RowKey& key, const RoomClaim& claim,
 }
 
 // False where the row has to be made anew.
-bool RoomMemory::CatchUp(ClaimRow& row, const RoomClaim& claim) {
+bool ClaimRows::CatchUp(ClaimRow& row, const RoomClaim& claim) {
   std::vector<NodeId> touched;
   for (; row.seen_ < changes_.size(); ++row.seen_) {
     const auto& [pod, node] = changes_[row.seen_];
@@ -48,7 +50,14 @@ bool RoomMemory::CatchUp(ClaimRow& row, const RoomClaim& claim) {
   return true;
 }
 
-int64_t RoomMemory::FreeUnits(absl::FunctionRef<int64_t()> count) {
+RoomMemory::RoomMemory(const Snapshot& snapshot) : rows_(std::make_unique<ClaimRows>(snapshot)) {}
+RoomMemory::~RoomMemory() = default;
+
+void RoomMemory::Note(PodId p, NodeId n) { rows_->Note(p, n); }
+
+void RoomMemory::Forget() { rows_->Forget(); }
+
+int64_t ClaimRows::FreeUnits(absl::FunctionRef<int64_t()> count) {
   if (!free_units_ || free_units_->first != version()) free_units_ = {version(), count()};
   return free_units_->second;
 }

@@ -1,5 +1,5 @@
-#ifndef TESSERA_SRC_PREEMPTION_ROOM_MEMORY_H_
-#define TESSERA_SRC_PREEMPTION_ROOM_MEMORY_H_
+#ifndef TESSERA_SRC_PREEMPTION_CLAIM_ROWS_H_
+#define TESSERA_SRC_PREEMPTION_CLAIM_ROWS_H_
 
 // What planners of room keep from claim to claim of one cycle: hundreds of claims in a row look
 // at much the same victims, and each of them changes a few nodes.
@@ -42,7 +42,7 @@ class ClaimRow {
   RoomSearch& search() { return search_; }
 
  private:
-  friend class RoomMemory;
+  friend class ClaimRows;
 
   const RowKey key_;
   YieldBook book_;
@@ -51,9 +51,9 @@ class ClaimRow {
   int64_t used_ = 0;
 };
 
-class RoomMemory {
+class ClaimRows {
  public:
-  explicit RoomMemory(const Snapshot& snapshot);
+  explicit ClaimRows(const Snapshot& snapshot);
 
   // Workloads by age: the youngest is 1.
   std::span<const int32_t> ages() const { return ages_; }
@@ -90,4 +90,4 @@ class RoomMemory {
 
 }  // namespace tessera
 
-#endif  // TESSERA_SRC_PREEMPTION_ROOM_MEMORY_H_
+#endif  // TESSERA_SRC_PREEMPTION_CLAIM_ROWS_H_
