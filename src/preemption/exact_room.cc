@@ -3,21 +3,22 @@
 #include <algorithm>
 
 #include "src/preemption/claim_account.h"
+#include "src/preemption/exact_places.h"
 #include "src/preemption/room_moves.h"
+#include "src/preemption/room_writer.h"
 
 namespace tessera {
 
 ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
-                     MigCharge mig_charge, WorkloadId w, bool grows, const Limits& limits)
+                     const RoomRules& rules, WorkloadId w, bool grows)
     : state_(state),
       snapshot_(state.snapshot()),
       ledger_(ledger),
       book_(book),
-      mig_charge_(mig_charge),
+      rules_(rules),
       w_(w),
       grows_(grows),
-      gang_budget_(limits.gang_budget),
-      budget_(limits.exact_budget),
+      budget_(rules.exact_budget),
       items_(book.candidates().rbegin(), book.candidates().rend()),
       stays_(static_cast<size_t>(snapshot_.num_pods())) {
   std::ranges::stable_sort(
@@ -58,7 +59,16 @@ bool ExactRoom::MayLeave(size_t item) const {
 std::optional<RoomSolution> ExactRoom::Run(RoomCost best) {
   best_ = best;
   solution_.reset();
-  if (CouldSuffice()) Branch(0);
+  if (!CouldSuffice()) return solution_;
+  Branch(0);
+  const bool moves =
+      std::ranges::any_of(items_, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
+  if ((!moves && !carves_) || !is_complete()) return solution_;
+  // Of what a gang grows by only the first unit that fits is known.
+  is_exact_ = !grows_;
+  every_place_ = true;
+  budget_ = rules_.exact_budget;
+  if (is_exact_) Branch(0);
   return solution_;
 }
 
@@ -94,53 +104,96 @@ bool ExactRoom::CouldSuffice() {
   for (PodId p : items_) {
     if (!stays_[static_cast<size_t>(p.value())]) state_.Remove(p);
   }
-  const GangOptions options{nullptr, gang_budget_};
+  const GangOptions options{nullptr, rules_.gang_budget};
   const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
                                      : PlaceGang(state_, w_, FindPacked, options);
   state_.RollBack(mark);
   budget_ -= static_cast<int64_t>(items_.size() + found.pods.size());
-  return found.placed();
+  return found.placed() || found.outcome == SearchOutcome::kBudgetExhausted;
 }
 
-// Whether it suffices that exactly those leave that do; then it is the best so far.
+// Whether it suffices that exactly those leave that do, and nothing that leaves besides can
+// make it cheaper. What suffices is the best so far if it is.
 bool ExactRoom::TryLeaving() {
   const ClusterState::Mark mark = state_.GetMark();
   RoomSolution solution;
-  bool moves = false;
   for (PodId p : items_) {
     if (!book_.leaves(p)) continue;
     state_.Remove(p);
     solution.leaving.push_back(p);
-    moves |= book_.rule(p) == YieldRule::kMoved;
   }
-  // Both may want the same places, and either may be the harder to place.
-  bool suffices = PlaceClaimant(solution) && MoveAll(solution);
-  if (!suffices && moves) {
-    state_.RollBack(mark);
-    for (PodId p : solution.leaving) state_.Remove(p);
-    suffices = MoveAll(solution) && PlaceClaimant(solution);
-  }
-  for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
+  const bool suffices = every_place_ ? TryEveryPlace(solution) : PlaceAll(solution);
   state_.RollBack(mark);
-  if (!suffices || !IsInOrder(solution)) return false;
-  solution.cost = book_.total();
+  if (!suffices || (!every_place_ && !IsInOrder(solution))) return false;
+  const bool is_bare = solution.cost == book_.total();
+  if (solution.cost >= best_) return is_bare;
   best_ = solution.cost;
   std::ranges::sort(solution.leaving);
   solution_ = std::move(solution);
+  return is_bare;
+}
+
+// By the usual places: the claimant's first or, if that fails, those of who moves.
+bool ExactRoom::PlaceAll(RoomSolution& solution) {
+  const ClusterState::Mark mark = state_.GetMark();
+  const bool moves = std::ranges::any_of(
+      solution.leaving, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
+  bool suffices = PlaceClaimant(solution) && MoveAll(solution);
+  if (!suffices && moves) {
+    state_.RollBack(mark);
+    suffices = MoveAll(solution) && PlaceClaimant(solution);
+  }
+  if (!suffices) return false;
+  for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
+  const int64_t operations = MigOperations(state_, mark);
+  carves_ |= operations > 0 && rules_.costs.mig_operation > 0;
+  solution.cost = book_.total() + RoomCost{operations * rules_.costs.mig_operation, 0};
   return true;
 }
 
 bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
-  ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
+  ClaimAccount account(snapshot_, ledger_, rules_.victims.mig_charge, w_,
                        book_.reclaims() ? &book_.entitlements() : nullptr);
-  const GangOptions options{&account, gang_budget_};
+  const GangOptions options{&account, rules_.gang_budget};
   const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
                                      : PlaceGang(state_, w_, FindPacked, options);
   budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
+  if (found.outcome == SearchOutcome::kBudgetExhausted) is_exact_ = false;
   if (!found.placed()) return false;
   return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
+}
+
+// By whatever places there are, if they cost less than the best so far.
+bool ExactRoom::TryEveryPlace(RoomSolution& solution) {
+  const int64_t price = rules_.costs.mig_operation;
+  const ClusterState::Mark mark = state_.GetMark();
+  const bool fits = PlaceClaimant(solution);
+  state_.RollBack(mark);
+  if (!fits) return false;
+  std::vector<PodTarget> homes;
+  for (PodId p : solution.leaving) {
+    if (book_.rule(p) != YieldRule::kMoved) continue;
+    if (!MayMove(snapshot_, p)) return false;
+    homes.push_back({p, book_.home(p)});
+  }
+  ClaimAccount account(snapshot_, ledger_, rules_.victims.mig_charge, w_,
+                       book_.reclaims() ? &book_.entitlements() : nullptr);
+  const auto permits = [&] {
+    return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
+  };
+  ExactPlaces places(state_, w_, homes, account, permits, budget_);
+  const int64_t most = best_.points - book_.total().points;
+  const int64_t below = price > 0 ? most / price + 1 : INT64_MAX;
+  std::optional<ExactPlaces::Result> found = places.Run(below);
+  budget_ = places.budget();
+  if (!found) return false;
+  if (found->operations > 0 && price > 0 && !places.is_least()) is_exact_ = false;
+  solution.placed = std::move(found->placed);
+  solution.moved = std::move(found->moved);
+  solution.cost = book_.total() + RoomCost{found->operations * price, 0};
+  return true;
 }
 
 // Finds new places for those that may leave only to such.

@@ -7,6 +7,7 @@
 
 #include "src/preemption/room_moves.h"
 #include "src/preemption/room_planner.h"
+#include "src/preemption/room_writer.h"
 
 namespace tessera {
 
@@ -21,6 +22,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, const 
     std::vector<PodTarget> placed;
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
     draft = Elaborate(book, search, std::move(placed), {});
+    PriceCarving(mark, draft);
   }
   book.RollBack(yielded);
   ledger_.RollBack(charges);
@@ -55,11 +57,17 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
     // have to make way for what moves, too.
     search.RestoreWhatCanStay();
     draft = Elaborate(book, search, solution.placed, std::move(moved));
+    PriceCarving(mark, draft);
   }
   book.RollBack(yielded);
   ledger_.RollBack(charges);
   state_.RollBack(mark);
   return draft;
+}
+
+// The state stands as drafted; at `mark` nobody had left.
+void RoomPlanner::PriceCarving(ClusterState::Mark mark, std::optional<Draft>& draft) const {
+  if (draft) draft->carving.points = MigOperations(state_, mark) * rules_.costs.mig_operation;
 }
 
 // Puts a pod that was moved back if nothing is in its way.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "tessera/placement/finders.h"
 
 namespace tessera {
@@ -68,29 +70,78 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
   return moves;
 }
 
+namespace {
+
+// Pods that move one after the other, in an order that is looked for.
+class MoveOrder {
+ public:
+  MoveOrder(ClusterState& state, std::vector<PodTarget> moves)
+      : state_(state), moves_(std::move(moves)) {}
+
+  // Whoever can moves. That fails only where one takes room (of a node, not its very GPUs) that
+  // another should have had first: then all orders are tried, each set of those that have moved
+  // once.
+  std::optional<std::vector<PodTarget>> Find() {
+    const ClusterState::Mark start = state_.GetMark();
+    bool found = MoveInTurn();
+    if (!found && moves_.size() <= kMostMoves) {
+      state_.RollBack(start);
+      ordered_.clear();
+      found = MoveFrom(0);
+    }
+    state_.RollBack(start);
+    if (!found) return std::nullopt;
+    return std::move(ordered_);
+  }
+
+ private:
+  static constexpr size_t kMostMoves = 12;  // 2^12 sets at most
+
+  bool MoveIfFree(const PodTarget& move) {
+    const ClusterState::Mark mark = state_.GetMark();
+    state_.Remove(move.pod);
+    if (!IsFree(state_, state_.snapshot().pod_set_of(move.pod), move.placement)) {
+      state_.RollBack(mark);
+      return false;
+    }
+    state_.Place(move.pod, move.placement);
+    ordered_.push_back(move);
+    return true;
+  }
+
+  bool MoveInTurn() {
+    std::vector<PodTarget> open = moves_;
+    for (size_t before = open.size() + 1; !open.empty() && open.size() < before;) {
+      before = open.size();
+      std::erase_if(open, [this](const PodTarget& move) { return MoveIfFree(move); });
+    }
+    return open.empty();
+  }
+
+  bool MoveFrom(uint32_t moved) {
+    if (ordered_.size() == moves_.size()) return true;
+    if (!tried_.insert(moved).second) return false;
+    for (size_t i = 0; i < moves_.size(); ++i) {
+      const ClusterState::Mark mark = state_.GetMark();
+      if (((moved >> i) & 1) != 0 || !MoveIfFree(moves_[i])) continue;
+      if (MoveFrom(moved | (uint32_t{1} << i))) return true;
+      ordered_.pop_back();
+      state_.RollBack(mark);
+    }
+    return false;
+  }
+
+  ClusterState& state_;
+  const std::vector<PodTarget> moves_;
+  std::vector<PodTarget> ordered_;
+  absl::flat_hash_set<uint32_t> tried_;
+};
+
+}  // namespace
+
 std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves) {
   std::ranges::sort(moves, {}, &PodTarget::pod);
-  const ClusterState::Mark start = state.GetMark();
-  std::vector<PodTarget> ordered;
-  while (!moves.empty()) {
-    const size_t open = moves.size();
-    for (auto move = moves.begin(); move != moves.end();) {
-      const ClusterState::Mark mark = state.GetMark();
-      state.Remove(move->pod);
-      if (!IsFree(state, state.snapshot().pod_set_of(move->pod), move->placement)) {
-        state.RollBack(mark);
-        ++move;
-        continue;
-      }
-      state.Place(move->pod, move->placement);
-      ordered.push_back(*move);
-      move = moves.erase(move);
-    }
-    if (moves.size() == open) break;
-  }
-  state.RollBack(start);
-  if (!moves.empty()) return std::nullopt;
-  return ordered;
+  return MoveOrder(state, std::move(moves)).Find();
 }
 
 }  // namespace tessera

@@ -26,7 +26,8 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
                                      std::span<const PodPlacement> homes);
 
 // `moves` in an order in which each finds its target free, starting from `state`, where all
-// pods are in their old places and what is evicted is gone. Nothing if they go in circles.
+// pods are in their old places and what is evicted is gone. Nothing if they go in circles; with
+// up to 12 moves, only then.
 std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves);
 
 }  // namespace tessera

@@ -47,6 +47,79 @@ ClaimantNeed RoomPlanner::NeedOfClaimant() const {
   return need;
 }
 
+// --- Parts that make up the minimum -----------------------------------------
+
+// Choices beyond this number are not told apart.
+constexpr size_t kMostChoices = 16;
+
+bool RoomPlanner::Holds(int g) const {
+  const GangNode& node = snapshot_.gang(w_)[static_cast<size_t>(g)];
+  if (node.is_pod_set()) {
+    const PodSetId s(snapshot_.info(w_).first_pod_set + node.pod_set);
+    return state_.standing(s) >= snapshot_.pod_set(s).min_count;
+  }
+  int holding = 0;
+  for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
+    holding += snapshot_.gang(w_)[static_cast<size_t>(c)].after < 0 && Holds(c) ? 1 : 0;
+  }
+  return holding >= node.min_children;
+}
+
+// The pod sets that would make up the minimum below `g`, in every way; `kMostChoices` or more
+// stand for too many.
+std::vector<RoomPlanner::Choice> RoomPlanner::ChoicesBelow(int g) const {
+  const GangNode& node = snapshot_.gang(w_)[static_cast<size_t>(g)];
+  if (Holds(g)) return {{}};
+  if (node.is_pod_set()) return {{node.pod_set}};
+  int missing = node.min_children;
+  for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
+    missing -= snapshot_.gang(w_)[static_cast<size_t>(c)].after < 0 && Holds(c) ? 1 : 0;
+  }
+  std::vector<Choice> choices;
+  AddChoices(g, node.first_child, missing, {}, choices);
+  return choices;
+}
+
+// `missing` of the children of `g` from `child` on, beside what is `chosen`.
+void RoomPlanner::AddChoices(int g, int child, int missing, const Choice& chosen,
+                             std::vector<Choice>& choices) const {
+  const GangNode& node = snapshot_.gang(w_)[static_cast<size_t>(g)];
+  if (missing == 0) choices.push_back(chosen);
+  const int end = node.first_child + node.num_children;
+  for (int c = child; c < end && missing > 0 && choices.size() < kMostChoices; ++c) {
+    if (snapshot_.gang(w_)[static_cast<size_t>(c)].after >= 0 || Holds(c)) continue;
+    for (const Choice& below : ChoicesBelow(c)) {
+      Choice more = chosen;
+      more.insert(more.end(), below.begin(), below.end());
+      AddChoices(g, c + 1, missing - 1, more, choices);
+    }
+  }
+}
+
+// None where all choices need the same resources, or there are too many.
+std::vector<RoomPlanner::Choice> RoomPlanner::ChoicesThatMatter() const {
+  if (grows_ || rules_.victims.reclaim != ReclaimTest::kEntitlement) return {};
+  std::vector<Choice> choices = ChoicesBelow(0);
+  const auto needs_all = [this](const Choice& choice) {
+    return NeedOf(choice).resources == need_.resources;
+  };
+  if (choices.size() >= kMostChoices || std::ranges::all_of(choices, needs_all)) return {};
+  return choices;
+}
+
+ClaimantNeed RoomPlanner::NeedOf(const Choice& choice) const {
+  ClaimantNeed need;
+  need.resources.resize(kMaxResources);
+  for (int set : choice) {
+    const PodSetId s(snapshot_.info(w_).first_pod_set + set);
+    const PodSetInfo& info = snapshot_.pod_set(s);
+    AddResources(s, need.resources);
+    need.least += ExpectedCharge(snapshot_, info.request_class, rules_.victims.mig_charge) *
+                  (info.min_count - state_.standing(s));
+  }
+  return need;
+}
+
 // What the minimum below `g` is charged at least; nothing where a choice of parts suffices.
 ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
   const std::span<const GangNode> gang = snapshot_.gang(w_);
@@ -82,13 +155,13 @@ void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
 }
 
 // What counts of what the claimant is really charged.
-std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft) const {
+std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft, const ClaimantNeed& need) const {
   ResourceVector charged;
   for (const auto& [p, placement] : draft.solution.placed) {
     const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
     charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
   }
-  std::vector<char> resources = need_.resources;
+  std::vector<char> resources = need.resources;
   for (int r = 0; r < kMaxResources; ++r) {
     if (charged[r] == 0) resources[static_cast<size_t>(r)] = 0;
   }
@@ -110,7 +183,9 @@ RoomPlan RoomPlanner::Free() {
       RoomPlan plan = WriteFree(*state, mark, found.pods, state == desk_.now);
       plan.certificate.claimant = snapshot_.workload(w_).name;
       plan.certificate.cost = plan.certificate.mig_operations * rules_.costs.mig_operation;
-      plan.certificate.minimality = Minimality::kCheapest;
+      // Other places may spare some of the operations.
+      plan.certificate.minimality =
+          plan.certificate.mig_operations == 0 ? Minimality::kCheapest : Minimality::kInclusion;
       state->RollBack(mark);
       return plan;
     }
@@ -166,7 +241,8 @@ RoomPlan RoomPlanner::RefuseCharge(RoomStep step, const QuotaRefusal& refusal) c
 }
 
 // What refuses before anything is searched.
-std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
+std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights,
+                                          const ClaimantNeed& need) {
   const Workload& workload = snapshot_.workload(w_);
   const int64_t waited = snapshot_.now() - workload.submitted;
   if (waited < workload.preemption_delay) {
@@ -180,8 +256,8 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
   }
   if (!rights.reclaim || rights.preempt) return std::nullopt;
   const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_,
-                                  snapshot_.info(w_).queue, need_);
-  const std::optional<Overreach> over = entitlements.FindOverreach(need_.least);
+                                  snapshot_.info(w_).queue, need);
+  const std::optional<Overreach> over = entitlements.FindOverreach(need.least);
   if (!over) return std::nullopt;
   const std::string& resource = snapshot_.resources().name(over->resource);
   const int64_t share = entitlements.entitled(over->queue, over->resource);
@@ -225,7 +301,8 @@ bool RoomPlanner::IsCapable() const {
 }
 
 // What limits and quotas refuse even if all leaves that may.
-std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
+std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book,
+                                                     const ClaimantNeed& need) {
   const size_t mark = ledger_.GetMark();
   for (PodId p : book.candidates()) {
     if (book.rule(p) == YieldRule::kMoved) continue;  // it is charged as before
@@ -235,15 +312,15 @@ std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
     ledger_.Book(snapshot_.info(set.workload).queue, charge * -1, true);
   }
   const auto refusal =
-      ledger_.Check(snapshot_.info(w_).queue, need_.least, snapshot_.workload(w_).is_preemptible());
+      ledger_.Check(snapshot_.info(w_).queue, need.least, snapshot_.workload(w_).is_preemptible());
   ledger_.RollBack(mark);
   return refusal;
 }
 
 // Places the claimant as if all left that may. If even that fails, so does every plan.
 std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
-                                                    YieldRights rights) {
-  if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
+                                                    YieldRights rights, const ClaimantNeed& need) {
+  if (const auto refusal = FindRefusal(book, need)) return RefuseCharge(step, *refusal);
   if (rights.only_moves() && !IsCapable()) {
     return Refuse(step, true, PendingReason::kInsufficientGpus,
                   "too few GPUs are free, however they are arranged");
@@ -296,28 +373,56 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
   return claims;
 }
 
+// What may be taken from others depends on what the claimant needs, and that on which parts of
+// its gang make up its minimum: where they ask for different resources each choice is planned
+// for by itself.
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
+  const std::vector<Choice> choices =
+      rights.reclaim ? ChoicesThatMatter() : std::vector<Choice>();
+  if (choices.empty()) return Yield(step, rights, need_, /*again=*/true);
+  RoomPlan best;
+  bool proven = true, cheapest = true;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    barred_.assign(static_cast<size_t>(snapshot_.info(w_).num_pod_sets), 1);
+    for (int set : choices[i]) barred_[static_cast<size_t>(set)] = 0;
+    RoomPlan plan = Yield(step, rights, NeedOf(choices[i]), /*again=*/true);
+    proven &= plan.certificate.proven;
+    cheapest &= plan.found() ? plan.certificate.minimality == Minimality::kCheapest
+                             : plan.certificate.proven;
+    const bool better = !best.found() || plan.certificate.cost < best.certificate.cost;
+    if (i == 0 || (plan.found() && better)) best = std::move(plan);
+  }
+  barred_.clear();
+  if (!best.found() && !proven && best.certificate.proven) {
+    best = Refuse(step, false, PendingReason::kBudgetExhausted, best.certificate.refusal);
+  }
+  if (best.found() && !cheapest) best.certificate.minimality = Minimality::kInclusion;
+  return best;
+}
+
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
-  if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
+  if (std::optional<RoomPlan> refused = Gate(step, rights, need)) return *std::move(refused);
   const size_t charges = ledger_.GetMark();
   const YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                            desk_.yielding, desk_.spared};
   YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
-  if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights)) {
+  if (std::optional<RoomPlan> refused = RefuseHopeless(step, book, rights, need)) {
     return *std::move(refused);
   }
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
     std::optional<Draft> draft = TryGreedy(book, claim);
-    if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
+    if (draft && (!best || draft->cost() < best->cost())) best = std::move(draft);
   }
   bool complete = false;
   if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_,
-                    {rules_.gang_budget, rules_.exact_budget});
-    const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
-    // New places are looked for in one order of pods only: that proves nothing.
-    complete = exact.is_complete() && !rights.move;
+    ExactRoom exact(state_, ledger_, book, rules_, {w_, grows_, barred_});
+    const std::optional<RoomSolution> cheaper =
+        exact.Run(best ? best->victims_cost + best->carving : kNoCost);
+    // Where some may be made to leave and some to move, it is not asked whether who may leave
+    // could move instead.
+    complete = exact.is_complete() && (!rights.move || rights.only_moves());
     if (cheaper) best = Adopt(book, *cheaper);
   }
   ledger_.RollBack(charges);
@@ -327,7 +432,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
                            : "no victims were found, and the search was cut short");
   }
   // What may be taken depends on what the claimant really needs.
-  const ClaimantNeed real{need.least, ResourcesOf(*best)};
+  const ClaimantNeed real{need.least, ResourcesOf(*best, need)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
   if (rights.reclaim && strict && real.resources != need.resources) {
     if (again) return Yield(step, rights, real, false);
@@ -336,7 +441,10 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
-  if (plan.found() && complete && plan.moved.empty()) {
+  const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
+  // Nor is it asked what it would need elsewhere.
+  const bool settled = again || need.resources == need_.resources || !barred_.empty();
+  if (plan.found() && complete && !replaced && settled) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

@@ -21,11 +21,12 @@ class RoomPlanner {
   // What is free, idle instances carved anew included. It nominates if `desk.now` is null.
   RoomPlan Free();
   // Where others yield by these rights; what is free counts, too.
-  RoomPlan Yield(RoomStep step, YieldRights rights) {
-    return Yield(step, rights, need_, /*again=*/true);
-  }
+  RoomPlan Yield(RoomStep step, YieldRights rights);
 
  private:
+  // Pod sets of which the claimant places pods, by their index in its gang.
+  using Choice = std::vector<int>;
+
   // One victim's part in the certificate, told while the search still stands.
   struct Need {
     PodId pod;
@@ -34,19 +35,24 @@ class RoomPlanner {
   struct Draft {
     RoomSolution solution;
     RoomCost victims_cost;  // before any of them found a new place
+    RoomCost carving;       // of MIG operations
     std::vector<Need> needs;
+
+    RoomCost cost() const { return solution.cost + carving; }
   };
 
   RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
-  std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
-  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book);
-  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights);
+  std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights, const ClaimantNeed& need);
+  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book, const ClaimantNeed& need);
+  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights,
+                                         const ClaimantNeed& need);
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
+  void PriceCarving(ClusterState::Mark mark, std::optional<Draft>& draft) const;
   std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, std::vector<PodTarget> placed,
                                  std::vector<PodTarget> moved);
   bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
@@ -58,9 +64,15 @@ class RoomPlanner {
   RoomPlan Write(RoomStep step, YieldBook& book, const Draft& draft);
   void WriteVictims(const YieldBook& book, const Draft& draft, Certificate& certificate) const;
   ClaimantNeed NeedOfClaimant() const;
+  ClaimantNeed NeedOf(const Choice& choice) const;
+  bool Holds(int g) const;
+  std::vector<Choice> ChoicesBelow(int g) const;
+  void AddChoices(int g, int child, int missing, const Choice& chosen,
+                  std::vector<Choice>& choices) const;
+  std::vector<Choice> ChoicesThatMatter() const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
-  std::vector<char> ResourcesOf(const Draft& draft) const;
+  std::vector<char> ResourcesOf(const Draft& draft, const ClaimantNeed& need) const;
   int64_t GpusLacking() const;
   bool IsCapable() const;
 
@@ -73,6 +85,7 @@ class RoomPlanner {
   const VictimCost cost_;
   const bool grows_;
   ClaimantNeed need_;
+  std::vector<char> barred_;  // by pod set of the claimant: not to be placed; empty: none
 };
 
 }  // namespace tessera
