@@ -10,14 +10,13 @@
 namespace tessera {
 
 ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
-                     const RoomRules& rules, WorkloadId w, bool grows)
+                     const RoomRules& rules, const RoomClaim& claim)
     : state_(state),
       snapshot_(state.snapshot()),
       ledger_(ledger),
       book_(book),
       rules_(rules),
-      w_(w),
-      grows_(grows),
+      claim_(claim),
       budget_(rules.exact_budget),
       items_(book.candidates().rbegin(), book.candidates().rend()),
       stays_(static_cast<size_t>(snapshot_.num_pods())) {
@@ -65,7 +64,7 @@ std::optional<RoomSolution> ExactRoom::Run(RoomCost best) {
       std::ranges::any_of(items_, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
   if ((!moves && !carves_) || !is_complete()) return solution_;
   // Of what a gang grows by only the first unit that fits is known.
-  is_exact_ = !grows_;
+  is_exact_ = !claim_.grows;
   every_place_ = true;
   budget_ = rules_.exact_budget;
   if (is_exact_) Branch(0);
@@ -104,9 +103,7 @@ bool ExactRoom::CouldSuffice() {
   for (PodId p : items_) {
     if (!stays_[static_cast<size_t>(p.value())]) state_.Remove(p);
   }
-  const GangOptions options{nullptr, rules_.gang_budget};
-  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
-                                     : PlaceGang(state_, w_, FindPacked, options);
+  const GangPlacement found = FindPlace(nullptr);
   state_.RollBack(mark);
   budget_ -= static_cast<int64_t>(items_.size() + found.pods.size());
   return found.placed() || found.outcome == SearchOutcome::kBudgetExhausted;
@@ -151,12 +148,24 @@ bool ExactRoom::PlaceAll(RoomSolution& solution) {
   return true;
 }
 
+ClaimAccount ExactRoom::MakeAccount() const {
+  return {snapshot_,
+          ledger_,
+          rules_.victims.mig_charge,
+          claim_.workload,
+          book_.reclaims() ? &book_.entitlements() : nullptr,
+          claim_.barred};
+}
+
+GangPlacement ExactRoom::FindPlace(Account* account) {
+  const GangOptions options{account, rules_.gang_budget};
+  return claim_.grows ? GrowGang(state_, claim_.workload, FindPacked, options)
+                      : PlaceGang(state_, claim_.workload, FindPacked, options);
+}
+
 bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
-  ClaimAccount account(snapshot_, ledger_, rules_.victims.mig_charge, w_,
-                       book_.reclaims() ? &book_.entitlements() : nullptr);
-  const GangOptions options{&account, rules_.gang_budget};
-  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
-                                     : PlaceGang(state_, w_, FindPacked, options);
+  ClaimAccount account = MakeAccount();
+  const GangPlacement found = FindPlace(&account);
   budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
@@ -178,12 +187,11 @@ bool ExactRoom::TryEveryPlace(RoomSolution& solution) {
     if (!MayMove(snapshot_, p)) return false;
     homes.push_back({p, book_.home(p)});
   }
-  ClaimAccount account(snapshot_, ledger_, rules_.victims.mig_charge, w_,
-                       book_.reclaims() ? &book_.entitlements() : nullptr);
+  ClaimAccount account = MakeAccount();
   const auto permits = [&] {
     return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
   };
-  ExactPlaces places(state_, w_, homes, account, permits, budget_);
+  ExactPlaces places(state_, claim_.workload, homes, account, permits, budget_);
   const int64_t most = best_.points - book_.total().points;
   const int64_t below = price > 0 ? most / price + 1 : INT64_MAX;
   std::optional<ExactPlaces::Result> found = places.Run(below);

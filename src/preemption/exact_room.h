@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/preemption/claim_account.h"
+#include "src/preemption/room_search.h"
 #include "src/preemption/yield_book.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/preemption/make_room.h"
@@ -24,7 +26,7 @@ struct RoomSolution {
 class ExactRoom {
  public:
   ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book, const RoomRules& rules,
-            WorkloadId w, bool grows);
+            const RoomClaim& claim);
 
   // The cheapest solution that costs less than `best`, MIG operations included, or nothing.
   // State, ledger and book are as before.
@@ -46,6 +48,8 @@ class ExactRoom {
   bool CouldSuffice();
   bool TryLeaving();
   bool PlaceAll(RoomSolution& solution);
+  ClaimAccount MakeAccount() const;
+  GangPlacement FindPlace(Account* account);
   bool PlaceClaimant(RoomSolution& solution);
   bool TryEveryPlace(RoomSolution& solution);
   bool MoveAll(RoomSolution& solution);
@@ -56,8 +60,7 @@ class ExactRoom {
   QuotaLedger& ledger_;
   YieldBook& book_;
   const RoomRules& rules_;
-  const WorkloadId w_;
-  const bool grows_;
+  const RoomClaim claim_;
   int64_t budget_;
   bool is_exact_ = true;      // no search for places was given up
   bool carves_ = false;       // MIG operations were needed where the claimant was placed

@@ -36,10 +36,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
   const ClusterState::Mark mark = state_.GetMark();
   const size_t charges = ledger_.GetMark();
   const YieldBook::Mark yielded = book.GetMark();
-  RoomClaim claim;
-  claim.workload = w_;
-  claim.mig_charge = rules_.victims.mig_charge;
-  RoomSearch search(state_, ledger_, book, claim);
+  RoomSearch search(state_, ledger_, book, ClaimAnywhere());
   std::optional<Draft> draft;
   if (book.Displace(solution.leaving)) {
     for (PodId p : solution.leaving) state_.Remove(p);

@@ -96,15 +96,25 @@ void RoomPlanner::AddChoices(int g, int child, int missing, const Choice& chosen
   }
 }
 
-// None where all choices need the same resources, or there are too many.
+// None where all choices need the same resources.
 std::vector<RoomPlanner::Choice> RoomPlanner::ChoicesThatMatter() const {
   if (grows_ || rules_.victims.reclaim != ReclaimTest::kEntitlement) return {};
   std::vector<Choice> choices = ChoicesBelow(0);
   const auto needs_all = [this](const Choice& choice) {
     return NeedOf(choice).resources == need_.resources;
   };
-  if (choices.size() >= kMostChoices || std::ranges::all_of(choices, needs_all)) return {};
+  if (std::ranges::all_of(choices, needs_all)) return {};
   return choices;
+}
+
+// Whether the claimant needs these resources wherever it is placed: all but those of a GPU
+// model are asked for by every pod of a set alike.
+bool RoomPlanner::IsCertain(const ClaimantNeed& need) const {
+  for (int r = 0; r < snapshot_.resources().size(); ++r) {
+    const bool of_model = !snapshot_.resources().gpu_model(r).empty();
+    if (of_model && need.resources[static_cast<size_t>(r)] && need.least[r] == 0) return false;
+  }
+  return true;
 }
 
 ClaimantNeed RoomPlanner::NeedOf(const Choice& choice) const {
@@ -340,13 +350,19 @@ std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& bo
 // --- Yield ------------------------------------------------------------------
 
 // Where to look: all over, or for a required level of the whole gang in each of its domains.
-std::vector<RoomClaim> RoomPlanner::Attempts() const {
+RoomClaim RoomPlanner::ClaimAnywhere() const {
   RoomClaim claim;
   claim.workload = w_;
   claim.grows = grows_;
   claim.range = {0, snapshot_.num_nodes()};
   claim.mig_charge = rules_.victims.mig_charge;
   claim.budget = rules_.gang_budget;
+  claim.barred = barred_;
+  return claim;
+}
+
+std::vector<RoomClaim> RoomPlanner::Attempts() const {
+  RoomClaim claim = ClaimAnywhere();
   const std::span<const GangNode> gang = snapshot_.gang(w_);
   const WorkloadInfo& info = snapshot_.info(w_);
   bool runs = grows_, required = false, preferred = false;
@@ -377,11 +393,10 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
 // its gang make up its minimum: where they ask for different resources each choice is planned
 // for by itself.
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
-  const std::vector<Choice> choices =
-      rights.reclaim ? ChoicesThatMatter() : std::vector<Choice>();
+  const std::vector<Choice> choices = rights.reclaim ? ChoicesThatMatter() : std::vector<Choice>();
   if (choices.empty()) return Yield(step, rights, need_, /*again=*/true);
   RoomPlan best;
-  bool proven = true, cheapest = true;
+  bool proven = choices.size() < kMostChoices, cheapest = proven;
   for (size_t i = 0; i < choices.size(); ++i) {
     barred_.assign(static_cast<size_t>(snapshot_.info(w_).num_pod_sets), 1);
     for (int set : choices[i]) barred_[static_cast<size_t>(set)] = 0;
@@ -417,12 +432,13 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   bool complete = false;
   if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_, {w_, grows_, barred_});
+    ExactRoom exact(state_, ledger_, book, rules_, ClaimAnywhere());
     const std::optional<RoomSolution> cheaper =
         exact.Run(best ? best->victims_cost + best->carving : kNoCost);
     // Where some may be made to leave and some to move, it is not asked whether who may leave
     // could move instead.
-    complete = exact.is_complete() && (!rights.move || rights.only_moves());
+    complete = exact.is_complete() && (!rights.move || rights.only_moves()) &&
+               (!rights.reclaim || (again && IsCertain(need)));
     if (cheaper) best = Adopt(book, *cheaper);
   }
   ledger_.RollBack(charges);
@@ -442,9 +458,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
   const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
-  // Nor is it asked what it would need elsewhere.
-  const bool settled = again || need.resources == need_.resources || !barred_.empty();
-  if (plan.found() && complete && !replaced && settled) {
+  if (plan.found() && complete && !replaced) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

@@ -24,7 +24,7 @@ class RoomPlanner {
   RoomPlan Yield(RoomStep step, YieldRights rights);
 
  private:
-  // Pod sets of which the claimant places pods, by their index in its gang.
+  // Pod sets of which the claimant places pods, by their index in the gang.
   using Choice = std::vector<int>;
 
   // One victim's part in the certificate, told while the search still stands.
@@ -49,6 +49,7 @@ class RoomPlanner {
   std::optional<QuotaRefusal> FindRefusal(const YieldBook& book, const ClaimantNeed& need);
   std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, YieldRights rights,
                                          const ClaimantNeed& need);
+  RoomClaim ClaimAnywhere() const;
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
@@ -70,6 +71,7 @@ class RoomPlanner {
   void AddChoices(int g, int child, int missing, const Choice& chosen,
                   std::vector<Choice>& choices) const;
   std::vector<Choice> ChoicesThatMatter() const;
+  bool IsCertain(const ClaimantNeed& need) const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
   std::vector<char> ResourcesOf(const Draft& draft, const ClaimantNeed& need) const;

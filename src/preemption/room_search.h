@@ -26,6 +26,12 @@ struct RoomClaim {
   bool narrow = true;  // false: preferred domains are not asked for
   MigCharge mig_charge = MigCharge::kByComputeSlices;
   int64_t budget = 0;
+  std::span<const char> barred = {};  // by pod set of the gang: not to be placed; empty: none
+
+  bool is_barred(const Snapshot& snapshot, PodSetId s) const {
+    const int index = s.value() - snapshot.info(workload).first_pod_set;
+    return !barred.empty() && barred[static_cast<size_t>(index)] != 0;
+  }
 };
 
 class RoomSearch final : public Account {
