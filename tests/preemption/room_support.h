@@ -53,7 +53,10 @@ class Crowd {
     const Snapshot empty = CreateOrDie(std::move(spec));
     SnapshotSpec crowded = ApplyAndSettle(empty, Schedule(empty).plan)->spec();
     for (Workload& workload : crowded.workloads) {
-      for (Pod& pod : workload.pods) pod.started = 1000 - random_.Below(400);
+      // A few have only just started.
+      for (Pod& pod : workload.pods) {
+        pod.started = 1000 - (random_.Chance(3) ? 0 : random_.Below(400));
+      }
     }
     crowded.workloads.push_back(DrawWorkload("claim"));
     if (random_.Chance(10)) crowded.workloads.back().preemption_delay = 990;
