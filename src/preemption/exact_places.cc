@@ -161,7 +161,7 @@ void ExactPlaces::PlaceFrom(size_t next) {
   for (int i = range.begin; i < range.end && !done_; ++i) {
     const NodeId n(i);
     const int signature = state_.tables().signature_of(n);
-    if (state_.tables().eligibility(c, signature) != Eligibility::kEligible) continue;
+    if (!Spend() || state_.tables().eligibility(c, signature) != Eligibility::kEligible) continue;
     for (const PodPlacement& place : PlacesOn(n, seeker)) {
       const ClusterState::Mark mark = state_.GetMark();
       const size_t charges = account_.GetMark();
@@ -291,7 +291,7 @@ bool ExactPlaces::IsInOrder() {
   }
   state_.RollBack(start_);
   for (const PodTarget& home : homes_) state_.Place(home.pod, home.placement);
-  const bool in_order = InOrder(state_, std::move(moves)).has_value();
+  const bool in_order = InOrder(state_, std::move(moves), &budget_).has_value();
   state_.RollBack(start_);
   for (const PodTarget& target : path_) state_.Place(target.pod, target.placement);
   return in_order;

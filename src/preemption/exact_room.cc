@@ -59,34 +59,35 @@ std::optional<RoomSolution> ExactRoom::Run(RoomCost best) {
   best_ = best;
   solution_.reset();
   if (!CouldSuffice()) return solution_;
-  Branch(0);
+  Branch(0, /*is_new=*/true);
   const bool moves =
       std::ranges::any_of(items_, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
-  if ((!moves && !carves_) || !is_complete()) return solution_;
+  if ((!moves && !carves_ && !misses_) || budget_ <= 0) return solution_;
   // Of what a gang grows by only the first unit that fits is known.
   is_exact_ = !claim_.grows;
   every_place_ = true;
   budget_ = rules_.exact_budget;
-  if (is_exact_) Branch(0);
+  if (is_exact_) Branch(0, /*is_new=*/true);
   return solution_;
 }
 
-// The pods before `next` are decided; they leave or stay.
-void ExactRoom::Branch(size_t next) {
+// The pods before `next` are decided; they leave or stay. `is_new`: whether what leaves has not
+// been tried yet.
+void ExactRoom::Branch(size_t next, bool is_new) {
   if (book_.total() >= best_ || budget_ <= 0) return;
   // Whoever leaves besides makes it dearer, unless more have to move to let all move, or to
   // leave so that queues permit it.
-  if (TryLeaving()) return;
+  if (is_new && TryLeaving()) return;
   while (next < items_.size() && book_.leaves(items_[next])) ++next;
   if (next == items_.size()) return;
   const PodId p = items_[next];
   // What is still undecided costs no less.
   if (book_.total() + book_.pod_cost(p) >= best_) return;
   const YieldBook::Mark mark = book_.GetMark();
-  if (MayLeave(next) && book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1);
+  if (MayLeave(next) && book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1, true);
   book_.RollBack(mark);
   stays_[static_cast<size_t>(p.value())] = 1;
-  if (CouldSuffice()) Branch(next + 1);
+  if (CouldSuffice()) Branch(next + 1, false);
   stays_[static_cast<size_t>(p.value())] = 0;
 }
 
@@ -169,18 +170,23 @@ bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
   budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
-  if (found.outcome == SearchOutcome::kBudgetExhausted) is_exact_ = false;
-  if (!found.placed()) return false;
-  return !book_.reclaims() || book_.entitlements().IsBalanced(account.charged());
+  if (!found.placed()) {
+    misses_ |= found.outcome == SearchOutcome::kBudgetExhausted;
+    return false;
+  }
+  if (!book_.reclaims() || book_.entitlements().IsBalanced(account.charged())) return true;
+  misses_ = true;  // on other GPUs it might be charged another amount
+  return false;
 }
 
 // By whatever places there are, if they cost less than the best so far.
 bool ExactRoom::TryEveryPlace(RoomSolution& solution) {
   const int64_t price = rules_.costs.mig_operation;
   const ClusterState::Mark mark = state_.GetMark();
+  misses_ = false;
   const bool fits = PlaceClaimant(solution);
   state_.RollBack(mark);
-  if (!fits) return false;
+  if (!fits && !misses_) return false;
   std::vector<PodTarget> homes;
   for (PodId p : solution.leaving) {
     if (book_.rule(p) != YieldRule::kMoved) continue;

@@ -32,8 +32,8 @@ class ExactRoom {
   // State, ledger and book are as before.
   //
   // First places are looked for as `PlaceGang` and `FindNewPlaces` do. Where that may miss some,
-  // for pods that move or for the sake of fewer MIG operations, all is searched once more, as
-  // long, and every place is tried.
+  // for pods that move or for the sake of fewer MIG operations, all is searched once more, with
+  // as many steps, and every place is tried.
   std::optional<RoomSolution> Run(RoomCost best);
 
   // Whether the search was not cut short: there is no cheaper solution.
@@ -43,7 +43,7 @@ class ExactRoom {
   void FindTwins();
   bool AreTwins(PodId a, PodId b) const;
   bool MayLeave(size_t item) const;
-  void Branch(size_t next);
+  void Branch(size_t next, bool is_new);
   bool IsCoherent(YieldBook::Mark mark) const;
   bool CouldSuffice();
   bool TryLeaving();
@@ -62,7 +62,8 @@ class ExactRoom {
   const RoomRules& rules_;
   const RoomClaim claim_;
   int64_t budget_;
-  bool is_exact_ = true;      // no search for places was given up
+  bool is_exact_ = true;      // the search was for all there is
+  bool misses_ = false;       // there may be a place for the claimant where none was found
   bool carves_ = false;       // MIG operations were needed where the claimant was placed
   bool every_place_ = false;  // is tried
   std::vector<PodId> items_;  // the cheapest first, of equal ones the last

@@ -75,16 +75,13 @@ namespace {
 // Pods that move one after the other, in an order that is looked for.
 class MoveOrder {
  public:
-  MoveOrder(ClusterState& state, std::vector<PodTarget> moves)
-      : state_(state), moves_(std::move(moves)) {}
+  MoveOrder(ClusterState& state, std::vector<PodTarget> moves, int64_t* budget)
+      : state_(state), moves_(std::move(moves)), budget_(budget) {}
 
-  // Whoever can moves. That fails only where one takes room (of a node, not its very GPUs) that
-  // another should have had first: then all orders are tried, each set of those that have moved
-  // once.
   std::optional<std::vector<PodTarget>> Find() {
     const ClusterState::Mark start = state_.GetMark();
     bool found = MoveInTurn();
-    if (!found && moves_.size() <= kMostMoves) {
+    if (!found && budget_ != nullptr && moves_.size() <= kMostMoves) {
       state_.RollBack(start);
       ordered_.clear();
       found = MoveFrom(0);
@@ -95,7 +92,7 @@ class MoveOrder {
   }
 
  private:
-  static constexpr size_t kMostMoves = 12;  // 2^12 sets at most
+  static constexpr size_t kMostMoves = 16;  // 2^16 sets at most
 
   bool MoveIfFree(const PodTarget& move) {
     const ClusterState::Mark mark = state_.GetMark();
@@ -118,9 +115,11 @@ class MoveOrder {
     return open.empty();
   }
 
+  // Each set of those that have moved is tried once.
   bool MoveFrom(uint32_t moved) {
     if (ordered_.size() == moves_.size()) return true;
-    if (!tried_.insert(moved).second) return false;
+    *budget_ -= static_cast<int64_t>(moves_.size());
+    if (*budget_ <= 0 || !tried_.insert(moved).second) return false;
     for (size_t i = 0; i < moves_.size(); ++i) {
       const ClusterState::Mark mark = state_.GetMark();
       if (((moved >> i) & 1) != 0 || !MoveIfFree(moves_[i])) continue;
@@ -133,15 +132,17 @@ class MoveOrder {
 
   ClusterState& state_;
   const std::vector<PodTarget> moves_;
+  int64_t* const budget_;
   std::vector<PodTarget> ordered_;
   absl::flat_hash_set<uint32_t> tried_;
 };
 
 }  // namespace
 
-std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves) {
+std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves,
+                                              int64_t* budget) {
   std::ranges::sort(moves, {}, &PodTarget::pod);
-  return MoveOrder(state, std::move(moves)).Find();
+  return MoveOrder(state, std::move(moves), budget).Find();
 }
 
 }  // namespace tessera

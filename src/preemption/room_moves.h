@@ -3,6 +3,7 @@
 
 // New places for pods that have to leave theirs.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,9 +27,13 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
                                      std::span<const PodPlacement> homes);
 
 // `moves` in an order in which each finds its target free, starting from `state`, where all
-// pods are in their old places and what is evicted is gone. Nothing if they go in circles; with
-// up to 12 moves, only then.
-std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves);
+// pods are in their old places and what is evicted is gone. Nothing if they go in circles.
+//
+// Whoever can moves first. Where one takes room of a node, not its very GPUs, that another should
+// have had first that may fail although there is an order. With a `budget` all are tried then,
+// each step taken from it.
+std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves,
+                                              int64_t* budget = nullptr);
 
 }  // namespace tessera
 

@@ -439,7 +439,11 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
     // could move instead.
     complete = exact.is_complete() && (!rights.move || rights.only_moves()) &&
                (!rights.reclaim || (again && IsCertain(need)));
-    if (cheaper) best = Adopt(book, *cheaper);
+    if (cheaper) {
+      std::optional<Draft> adopted = Adopt(book, *cheaper);
+      complete &= adopted.has_value();
+      if (adopted) best = std::move(adopted);
+    }
   }
   ledger_.RollBack(charges);
   if (!best) {

@@ -48,7 +48,8 @@ RoomPlan RoomPlanner::Write(RoomStep step, YieldBook& book, const Draft& draft) 
   }
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : plan.evicted) state_.Remove(p);
-  const auto ordered = InOrder(state_, solution.moved);
+  int64_t budget = rules_.exact_budget;
+  const auto ordered = InOrder(state_, solution.moved, &budget);
   if (!ordered) {
     state_.RollBack(mark);
     return Refuse(step, false, PendingReason::kBudgetExhausted,
