@@ -138,8 +138,7 @@ ExactPlaces::Size ExactPlaces::SizeOf(const Seeker& seeker) const {
 void ExactPlaces::Search() {
   seekers_ = wanted_;
   for (const PodTarget& home : homes_) {
-    seekers_.push_back(
-        {home.pod, MoveRange(snapshot_, home.pod, home.placement.node), &home.placement});
+    seekers_.push_back({home.pod, {0, snapshot_.num_nodes()}, &home.placement});
   }
   std::ranges::stable_sort(
       seekers_, [this](const Seeker& a, const Seeker& b) { return SizeOf(a) > SizeOf(b); });
@@ -162,6 +161,8 @@ void ExactPlaces::PlaceFrom(size_t next) {
     const NodeId n(i);
     const int signature = state_.tables().signature_of(n);
     if (!Spend() || state_.tables().eligibility(c, signature) != Eligibility::kEligible) continue;
+    // Of a gang that moves altogether the first pod decides.
+    if (seeker.home != nullptr && !KeepsTogether(state_, seeker.pod, n)) continue;
     for (const PodPlacement& place : PlacesOn(n, seeker)) {
       const ClusterState::Mark mark = state_.GetMark();
       const size_t charges = account_.GetMark();
@@ -284,6 +285,7 @@ void ExactPlaces::Accept() {
 // Whether those who move can do so one after the other. The state stands as it did in the end.
 bool ExactPlaces::IsInOrder() {
   if (homes_.empty()) return true;
+  budget_ -= static_cast<int64_t>(homes_.size());
   std::vector<PodTarget> moves;
   for (const PodTarget& target : path_) {
     const bool is_mover = std::ranges::find(homes_, target.pod, &PodTarget::pod) != homes_.end();

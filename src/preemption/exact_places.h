@@ -18,9 +18,10 @@
 namespace tessera {
 
 // Tries every place of every pod, like devices once: for small cases, where greedy choices miss
-// what there is. It heeds all that `PlaceGang` does, keeps those who move to GPUs of their
-// model, to slices of their profile and to the domains that their gang requires, and takes only
-// moves that can be carried out one after the other.
+// what there is. It heeds all that `PlaceGang` does, keeps those who move to GPUs of their model
+// and to slices of their profile, and keeps together what their gang requires to be: a gang that
+// moves altogether may change its domain. It takes only moves that can be carried out one after
+// the other.
 class ExactPlaces {
  public:
   struct Result {

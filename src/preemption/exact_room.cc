@@ -87,7 +87,7 @@ void ExactRoom::Branch(size_t next, bool is_new) {
   if (MayLeave(next) && book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1, true);
   book_.RollBack(mark);
   stays_[static_cast<size_t>(p.value())] = 1;
-  if (CouldSuffice()) Branch(next + 1, false);
+  if (budget_ > 0 && CouldSuffice()) Branch(next + 1, false);
   stays_[static_cast<size_t>(p.value())] = 0;
 }
 
@@ -131,17 +131,10 @@ bool ExactRoom::TryLeaving() {
   return is_bare;
 }
 
-// By the usual places: the claimant's first or, if that fails, those of who moves.
+// By the usual places: the claimant's, then those of who moves.
 bool ExactRoom::PlaceAll(RoomSolution& solution) {
   const ClusterState::Mark mark = state_.GetMark();
-  const bool moves = std::ranges::any_of(
-      solution.leaving, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
-  bool suffices = PlaceClaimant(solution) && MoveAll(solution);
-  if (!suffices && moves) {
-    state_.RollBack(mark);
-    suffices = MoveAll(solution) && PlaceClaimant(solution);
-  }
-  if (!suffices) return false;
+  if (!PlaceClaimant(solution) || !MoveAll(solution)) return false;
   for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
   const int64_t operations = MigOperations(state_, mark);
   carves_ |= operations > 0 && rules_.costs.mig_operation > 0;
@@ -220,6 +213,7 @@ bool ExactRoom::MoveAll(RoomSolution& solution) {
     homes.push_back(book_.home(p));
   }
   if (pods.empty()) return true;
+  budget_ -= static_cast<int64_t>(pods.size());
   solution.moved = FindNewPlaces(state_, pods, homes);
   return solution.moved.size() == pods.size();
 }

@@ -71,8 +71,9 @@ void RoomPlanner::PriceCarving(ClusterState::Mark mark, std::optional<Draft>& dr
 bool RoomPlanner::StaysAtHome(YieldBook& book, RoomSearch& search, PodId p) {
   const ClusterState::Mark mark = state_.GetMark();
   state_.Remove(p);
+  const bool ties = KeepsTogether(state_, p, book.home(p).node);
   state_.Place(p, book.home(p));
-  if (!search.Coexists(book.home(p).node)) {
+  if (!ties || !search.Coexists(book.home(p).node)) {
     state_.RollBack(mark);
     return false;
   }
@@ -106,11 +107,13 @@ std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch&
       const bool moves = book.rule(p) == YieldRule::kMoved;
       const ClusterState::Mark mark = state_.GetMark();
       if (state_.is_placed(p)) state_.Remove(p);
+      const bool follows = moves && !KeepsTogether(state_, p, book.home(p).node);
       state_.Place(p, book.home(p));
       const bool fits = search.Coexists(book.home(p).node);
       state_.RollBack(mark);
       if (fits && !moves) fitting.push_back(p);
-      needs.push_back({p, !fits ? YieldNeed::kRoom : moves ? YieldNeed::kMove : YieldNeed::kGang});
+      const YieldNeed need = moves && !follows ? YieldNeed::kMove : YieldNeed::kGang;
+      needs.push_back({p, fits ? need : YieldNeed::kRoom});
     }
     if (fitting.empty()) continue;
     // What could stay beside the rest of its gang is kept from it by a queue.

@@ -25,6 +25,44 @@ NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home) {
   return range;
 }
 
+namespace {
+
+bool IsBelow(std::span<const GangNode> gang, int part, int above) {
+  while (part >= 0 && part != above) part = gang[static_cast<size_t>(part)].parent;
+  return part == above;
+}
+
+// Whether all pods below `part`, but for `p`, are in domain `d` of its level.
+bool AllIn(const ClusterState& state, WorkloadId w, int part, PodId p, DomainId d) {
+  const Snapshot& snapshot = state.snapshot();
+  const std::span<const GangNode> gang = snapshot.gang(w);
+  const int level = gang[static_cast<size_t>(part)].required_level;
+  const WorkloadInfo& info = snapshot.info(w);
+  for (int i = info.first_pod; i < info.first_pod + info.num_pods; ++i) {
+    const PodId other(i);
+    if (other == p || !state.is_placed(other)) continue;
+    const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(other));
+    if (!IsBelow(gang, set.gang_node, part)) continue;
+    if (snapshot.topology().domain_of(state.placement(other).node, level) != d) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool KeepsTogether(const ClusterState& state, PodId p, NodeId n) {
+  const Snapshot& snapshot = state.snapshot();
+  const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
+  const std::span<const GangNode> gang = snapshot.gang(set.workload);
+  for (int part = set.gang_node; part >= 0; part = gang[static_cast<size_t>(part)].parent) {
+    const int level = gang[static_cast<size_t>(part)].required_level;
+    if (level < 0) continue;
+    const DomainId d = snapshot.topology().domain_of(n, level);
+    if (!d.valid() || !AllIn(state, set.workload, part, p, d)) return false;
+  }
+  return true;
+}
+
 bool MayMove(const Snapshot& snapshot, PodId p) {
   const WorkloadId w = snapshot.pod_set(snapshot.pod_set_of(p)).workload;
   return snapshot.pod_phase(p) != PodPhase::kNominated && snapshot.workload(w).is_movable();

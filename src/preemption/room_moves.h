@@ -17,6 +17,10 @@ namespace tessera {
 // of a part of the gang around it.
 NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home);
 
+// Whether the gang of `p` lets it stand on `n`, given where its other pods are in `state`: of each
+// part that requires a level all must be in one domain. O(pods of the gang * depth).
+bool KeepsTogether(const ClusterState& state, PodId p, NodeId n);
+
 // Whether a plan may move `p` at all: it runs, and its workload is movable.
 bool MayMove(const Snapshot& snapshot, PodId p);
 

@@ -51,7 +51,10 @@ class Crowd {
       if (random_.Chance(20)) workload.last_checkpoint = 1000 - random_.Below(100);
     }
     const Snapshot empty = CreateOrDie(std::move(spec));
-    SnapshotSpec crowded = ApplyAndSettle(empty, Schedule(empty).plan)->spec();
+    // All starts that fits; nobody yields yet.
+    auto policy = Strict();
+    policy.rules.steps = {CycleStep::kAllocate};
+    SnapshotSpec crowded = ApplyAndSettle(empty, Schedule(empty, policy).plan)->spec();
     for (Workload& workload : crowded.workloads) {
       // A few have only just started.
       for (Pod& pod : workload.pods) {
