@@ -133,7 +133,7 @@ class Views(unittest.TestCase):
                       "it keeps 2 GPU; its place is needed", text)
         self.assertNotIn("Why it yields", explain("old"))
         # A gang of two of which one pod is gone.
-        snapshot["workloads"] = [job("half", "a", 0, count=2)]
+        snapshot["workloads"] = [{**job("half", "a", 0, count=2), "stale_since": 3000}]
         snapshot["nodes"][0]["gpus"] = 1
         self.assertIn("s/0 is evicted for nobody's sake", explain("half"))
 
