@@ -347,6 +347,16 @@ std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& bo
   return refused;
 }
 
+RoomPlan RoomPlanner::RefuseVictims(RoomStep step, bool proven, YieldRights rights) const {
+  const char* text = "no set of victims that may yield together makes room";
+  if (!proven && rights.move && !rights.only_moves()) {
+    text = "no victims were found; to move some of those who may be evicted was not tried";
+  } else if (!proven) {
+    text = "no victims were found, and the search was cut short";
+  }
+  return Refuse(step, proven, PendingReason::kGang, text);
+}
+
 // --- Yield ------------------------------------------------------------------
 
 // Where to look: all over, or for a required level of the whole gang in each of its domains.
@@ -415,6 +425,23 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
   return best;
 }
 
+// Whether `best` is the cheapest there is then, or there is none, for the resources that the
+// claimant was said to need.
+bool RoomPlanner::ImproveExactly(YieldBook& book, YieldRights rights, std::optional<Draft>& best) {
+  if (static_cast<int>(book.candidates().size()) > rules_.exact_candidates) return false;
+  ExactRoom exact(state_, ledger_, book, rules_, ClaimAnywhere());
+  const std::optional<RoomSolution> cheaper =
+      exact.Run(best ? best->victims_cost + best->carving : kNoCost);
+  if (cheaper) {
+    std::optional<Draft> adopted = Adopt(book, *cheaper);
+    if (!adopted) return false;
+    best = std::move(adopted);
+  }
+  // Where some may be made to leave and some to move, it is not asked whether who may leave
+  // could move instead.
+  return exact.is_complete() && (!rights.move || rights.only_moves());
+}
+
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights, need)) return *std::move(refused);
@@ -430,27 +457,10 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
     std::optional<Draft> draft = TryGreedy(book, claim);
     if (draft && (!best || draft->cost() < best->cost())) best = std::move(draft);
   }
-  bool complete = false;
-  if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_, ClaimAnywhere());
-    const std::optional<RoomSolution> cheaper =
-        exact.Run(best ? best->victims_cost + best->carving : kNoCost);
-    // Where some may be made to leave and some to move, it is not asked whether who may leave
-    // could move instead.
-    complete = exact.is_complete() && (!rights.move || rights.only_moves()) &&
-               (!rights.reclaim || (again && IsCertain(need)));
-    if (cheaper) {
-      std::optional<Draft> adopted = Adopt(book, *cheaper);
-      complete &= adopted.has_value();
-      if (adopted) best = std::move(adopted);
-    }
-  }
+  const bool complete =
+      ImproveExactly(book, rights, best) && (!rights.reclaim || (again && IsCertain(need)));
   ledger_.RollBack(charges);
-  if (!best) {
-    return Refuse(step, complete, PendingReason::kGang,
-                  complete ? "no set of victims that may yield together makes room"
-                           : "no victims were found, and the search was cut short");
-  }
+  if (!best) return RefuseVictims(step, complete, rights);
   // What may be taken depends on what the claimant really needs.
   const ClaimantNeed real{need.least, ResourcesOf(*best, need)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;

@@ -43,6 +43,7 @@ class RoomPlanner {
 
   RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
+  RoomPlan RefuseVictims(RoomStep step, bool proven, YieldRights rights) const;
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights, const ClaimantNeed& need);
@@ -52,6 +53,7 @@ class RoomPlanner {
   RoomClaim ClaimAnywhere() const;
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim);
+  bool ImproveExactly(YieldBook& book, YieldRights rights, std::optional<Draft>& best);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
   void PriceCarving(ClusterState::Mark mark, std::optional<Draft>& draft) const;
   std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, std::vector<PodTarget> placed,

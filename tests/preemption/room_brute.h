@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "tessera/io/snapshot_json.h"
 #include "tessera/placement/gang_placement.h"
+#include "tests/preemption/room_brute_cost.h"
 #include "tests/preemption/room_support.h"
 
 namespace tessera {
@@ -34,6 +32,7 @@ class RoomBrute {
         shares_(shares),
         rules_(rules),
         w_(*snapshot.FindWorkload("claim")),
+        cost_(snapshot, shares, rules.costs),
         state_(std::make_shared<const StateTables>(snapshot), {}),
         homes_(state_) {
     for (int i = 0; i < snapshot.num_pods(); ++i) {
@@ -70,7 +69,7 @@ class RoomBrute {
     std::vector<Attempt> attempts;
     for (const Fates& fates : AllFates()) {
       for (size_t c = 0; c < choices.size(); ++c) {
-        attempts.push_back({CostOf(fates, choices[c]), fates, c});
+        attempts.push_back({cost_.Of(state_, Leaving(fates), choices[c]), fates, c});
       }
     }
     std::ranges::stable_sort(attempts, {}, &Attempt::points);
@@ -99,6 +98,14 @@ class RoomBrute {
     return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
   }
 
+  std::vector<BruteVictim> Leaving(const Fates& fates) const {
+    std::vector<BruteVictim> victims;
+    for (size_t i = 0; i < pods_.size(); ++i) {
+      if (fates[i] != Fate::kStays) victims.push_back({pods_[i].pod, fates[i] == Fate::kMoved});
+    }
+    return victims;
+  }
+
   std::vector<Fates> AllFates() const {
     std::vector<Fates> all = {{}};
     for (const Candidate& candidate : pods_) {
@@ -114,75 +121,6 @@ class RoomBrute {
       all = std::move(longer);
     }
     return all;
-  }
-
-  Victim VictimOf(PodId p, bool is_moved) const {
-    const WorkloadId w = WorkloadOf(p);
-    const Workload& workload = snapshot_.workload(w);
-    Victim victim{p, w, workload.priority, 0, 0, 0, is_moved};
-    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
-    const ResourceVector charge = ChargeOf(snapshot_, c, state_.placement(p), {});
-    victim.gpu_units = charge[kGpu];
-    victim.cpu = charge[kCpu];
-    for (const Pod& pod : workload.pods) {
-      if (*snapshot_.FindPod({workload.name, pod.pod_set, pod.index}) != p) continue;
-      const int64_t since = std::max(*pod.started, workload.last_checkpoint.value_or(0));
-      victim.seconds_lost = snapshot_.now() - since;
-    }
-    return victim;
-  }
-
-  QueueId BranchOf(QueueId q) const {
-    const QueueTree& tree = snapshot_.queues();
-    const QueueId own = snapshot_.info(w_).queue;
-    return tree.parent(q) == tree.parent(own) ? q : tree.parent(q);
-  }
-
-  // Of the victims alone, where the claimant places `pods`.
-  int64_t CostOf(const Fates& fates, const std::vector<PodId>& pods) const {
-    int64_t cost = 0;
-    std::map<WorkloadId, int> gone;
-    std::map<QueueId, std::pair<int, ResourceVector>> branches;
-    for (size_t i = 0; i < pods_.size(); ++i) {
-      if (fates[i] == Fate::kStays) continue;
-      const PodId p = pods_[i].pod;
-      const WorkloadId w = WorkloadOf(p);
-      cost += VictimWeights().Cost(VictimOf(p, fates[i] == Fate::kMoved));
-      if (fates[i] == Fate::kMoved) continue;
-      ++gone[w];
-      if (snapshot_.info(w).queue == snapshot_.info(w_).queue) continue;
-      auto& [count, charge] = branches[BranchOf(snapshot_.info(w).queue)];
-      ++count;
-      charge += ChargeOf(snapshot_, snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class,
-                         state_.placement(p), {});
-    }
-    for (const auto& [w, count] : gone) {
-      int up = 0;
-      for (int i = 0; i < snapshot_.info(w).num_pods; ++i) {
-        up += state_.is_placed(PodId(snapshot_.info(w).first_pod + i)) ? 1 : 0;
-      }
-      if (count == up) cost += rules_.costs.ended_gang;
-    }
-    for (const auto& [q, lost] : branches) {
-      int64_t need = 1000;
-      for (int r = 0; r < snapshot_.resources().size(); ++r) {
-        const int64_t left = shares_.of(q).allocated[r] - lost.second[r];
-        if (!Asks(pods, r) || left <= 0) continue;
-        need = std::min(need, shares_.of(q).fair_share[r] * 1000 / left);
-      }
-      cost += lost.first * need * rules_.costs.share / 1000;
-    }
-    return cost;
-  }
-
-  // Whether one of these pods asks for some of resource `r`.
-  bool Asks(const std::vector<PodId>& pods, int r) const {
-    return std::ranges::any_of(pods, [&](PodId p) {
-      const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
-      const RequestClass& request = snapshot_.request_class(c);
-      const bool gpu = request.gpu.kind != GpuRequestKind::kNone;
-      return r == kGpu ? gpu : r != kPods && request.need[r] > 0;
-    });
   }
 
   // The pods that would make up the claimant's minimum, in each way.
@@ -339,6 +277,7 @@ class RoomBrute {
   const FairShares& shares_;
   const RoomRules& rules_;
   const WorkloadId w_;
+  const BruteCost cost_;
   ClusterState state_;  // the end of a plan
   ClusterState homes_;  // its beginning: who moves is still at home
   std::vector<Candidate> pods_;
@@ -348,25 +287,6 @@ class RoomBrute {
   int64_t points_ = 0;
   int64_t least_ = INT64_MAX;
 };
-
-inline std::string TextOf(const Snapshot& snapshot, const RoomPlan& plan) {
-  std::string text = ToText(plan.certificate);
-  for (PodId p : plan.evicted) {
-    const PodRef ref = snapshot.pod_ref(p);
-    absl::StrAppend(&text, "\nevict ", ref.workload, "/", ref.pod_set, "/", ref.index);
-  }
-  for (const PodTarget& move : plan.moved) {
-    const PodRef ref = snapshot.pod_ref(move.pod);
-    absl::StrAppend(&text, "\nmove ", ref.workload, "/", ref.pod_set, "/", ref.index, " to ",
-                    snapshot.node(move.placement.node).name);
-  }
-  for (const PodTarget& target : plan.placed) {
-    const PodRef ref = snapshot.pod_ref(target.pod);
-    absl::StrAppend(&text, "\nplace ", ref.pod_set, "/", ref.index, " on ",
-                    snapshot.node(target.placement.node).name);
-  }
-  return text + "\n" + WriteSnapshot(snapshot);
-}
 
 }  // namespace tessera
 
