@@ -165,13 +165,13 @@ void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
 }
 
 // What counts of what the claimant is really charged.
-std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft, const ClaimantNeed& need) const {
+std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft) const {
   ResourceVector charged;
   for (const auto& [p, placement] : draft.solution.placed) {
     const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
     charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
   }
-  std::vector<char> resources = need.resources;
+  std::vector<char> resources = need_.resources;
   for (int r = 0; r < kMaxResources; ++r) {
     if (charged[r] == 0) resources[static_cast<size_t>(r)] = 0;
   }
@@ -462,7 +462,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   ledger_.RollBack(charges);
   if (!best) return RefuseVictims(step, complete, rights);
   // What may be taken depends on what the claimant really needs.
-  const ClaimantNeed real{need.least, ResourcesOf(*best, need)};
+  const ClaimantNeed real{need.least, ResourcesOf(*best)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
   if (rights.reclaim && strict && real.resources != need.resources) {
     if (again) return Yield(step, rights, real, false);

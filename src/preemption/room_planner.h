@@ -76,7 +76,7 @@ class RoomPlanner {
   bool IsCertain(const ClaimantNeed& need) const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
-  std::vector<char> ResourcesOf(const Draft& draft, const ClaimantNeed& need) const;
+  std::vector<char> ResourcesOf(const Draft& draft) const;
   int64_t GpusLacking() const;
   bool IsCapable() const;
 
