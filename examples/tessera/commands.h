@@ -89,6 +89,8 @@ std::string RefereeFindings(const Snapshot& snapshot, const CycleResult& cycle,
 
 // Prints for every workload that waits after `cycle` who would have to yield for it.
 int PrintRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::string& preset);
+// Prints why pods of workload `name` are evicted or moved in `cycle`; nothing if none is.
+void ExplainYielding(const CycleResult& cycle, const std::string& name);
 // Prints who would have to yield for workload `name`, and for whom it would have to.
 int ExplainRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::string& name,
                 const std::string& preset);

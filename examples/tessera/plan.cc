@@ -333,6 +333,7 @@ int RunExplain(const std::string& file, const std::string& name, const std::stri
       std::printf("  %7lld %s\n", static_cast<long long>(count), label.c_str());
     }
   }
+  ExplainYielding(cycle, name);
   if (const int code = ExplainRoom(*snapshot, cycle, name, preset); code != kPlanned) return code;
   std::puts("\nIts queue among all (- is no limit)");
   std::fputs(SharesTable(*snapshot, cycle.shares).c_str(), stdout);

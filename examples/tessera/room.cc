@@ -1,7 +1,9 @@
-// Who would have to yield for a workload that waits.
+// Who has to yield, or would have to for a workload that waits.
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +26,28 @@ void PrintIndented(const std::string& text) {
   for (const auto line : absl::StrSplit(text, '\n')) {
     std::printf("  %s\n", std::string(line).c_str());
   }
+}
+
+// The certificate as far as it is about workload `name`, if it is.
+void PrintPartOf(const Certificate& certificate, const std::string& name) {
+  Certificate own = certificate;
+  std::erase_if(own.victims,
+                [&name](const VictimReport& victim) { return victim.pod.workload != name; });
+  if (own.victims.empty()) return;
+  // The heading counts all that yield.
+  const std::string all = ToText(certificate), part = ToText(own);
+  PrintIndented(all.substr(0, all.find('\n')) + part.substr(part.find('\n')));
+}
+
+// Pods of workload `name` that the plan evicts or moves.
+std::set<PodRef> LeavingOf(const Plan& plan, const std::string& name) {
+  std::set<PodRef> pods;
+  for (const Action& action : plan.actions) {
+    if (const auto* evict = std::get_if<EvictAction>(&action)) pods.insert(evict->pod);
+    if (const auto* move = std::get_if<MoveAction>(&action)) pods.insert(move->pod);
+  }
+  std::erase_if(pods, [&name](const PodRef& pod) { return pod.workload != name; });
+  return pods;
 }
 
 // Room for `w` once `cycle` has been carried out; a plan that the referee refuses is told as
@@ -59,6 +83,27 @@ int PrintRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::str
   return kPlanned;
 }
 
+void ExplainYielding(const CycleResult& cycle, const std::string& name) {
+  const std::set<PodRef> leaving = LeavingOf(cycle.plan, name);
+  if (leaving.empty()) return;
+  std::puts("\nWhy it yields");
+  for (Certificate certificate : cycle.certificates) {
+    // What the cycle took back later did not have to leave.
+    std::erase_if(certificate.victims, [&](const VictimReport& victim) {
+      return victim.pod.workload == name && !leaving.contains(victim.pod);
+    });
+    PrintPartOf(certificate, name);
+  }
+  for (const Action& action : cycle.plan.actions) {
+    const auto* evict = std::get_if<EvictAction>(&action);
+    if (evict == nullptr || evict->pod.workload != name || !evict->on_behalf_of.empty()) continue;
+    std::printf(
+        "  %s/%d is evicted for nobody's sake: its gang has been below its minimum for too "
+        "long\n",
+        evict->pod.pod_set.c_str(), evict->pod.index);
+  }
+}
+
 int ExplainRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::string& name,
                 const std::string& preset) {
   const absl::StatusOr<Snapshot> after = Apply(snapshot, cycle.plan);
@@ -68,19 +113,18 @@ int ExplainRoom(const Snapshot& snapshot, const CycleResult& cycle, const std::s
   for (const PendingWorkload& pending : cycle.plan.pending) {
     const bool own = pending.workload == name;
     if (!own && tried++ >= kMaxClaimants) continue;
-    auto certificate = RoomFor(*after, cycle, pending.workload, preset);
+    const auto certificate = RoomFor(*after, cycle, pending.workload, preset);
     if (!certificate.ok()) return Reject("the plan", certificate.status());
     if (own) {
       std::puts("\nWhat would have to yield for it");
       PrintIndented(ToText(*certificate));
       continue;
     }
-    std::erase_if(certificate->victims,
-                  [&name](const VictimReport& victim) { return victim.pod.workload != name; });
-    if (certificate->victims.empty()) continue;
+    const auto is_own = [&name](const VictimReport& v) { return v.pod.workload == name; };
+    if (std::ranges::none_of(certificate->victims, is_own)) continue;
     if (!has_heading) std::puts("\nFor whom it would have to yield");
     has_heading = true;
-    PrintIndented(ToText(*certificate));
+    PrintPartOf(*certificate, name);
   }
   return kPlanned;
 }

@@ -4,6 +4,7 @@
 // Asks the ledger and the entitlements for a claimant, without booking anything.
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "src/preemption/entitlements.h"
@@ -15,18 +16,25 @@ namespace tessera {
 
 class ClaimAccount final : public Account {
  public:
-  // Without `entitlements`, only limits and quotas are asked.
+  // Without `entitlements`, only limits and quotas are asked. Pod sets that are `barred`, by
+  // their index in the gang, are refused.
   ClaimAccount(const Snapshot& snapshot, const QuotaLedger& ledger, MigCharge rule, WorkloadId w,
-               const Entitlements* entitlements = nullptr)
+               const Entitlements* entitlements = nullptr, std::span<const char> barred = {})
       : snapshot_(snapshot),
         ledger_(ledger),
         entitlements_(entitlements),
+        barred_(barred),
+        first_pod_set_(snapshot.info(w).first_pod_set),
         rule_(rule),
         leaf_(snapshot.info(w).queue),
         preemptible_(snapshot.workload(w).is_preemptible()) {}
 
   bool Charge(PodId p, const PodPlacement& placement) override {
-    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
+    const PodSetId s = snapshot_.pod_set_of(p);
+    if (!barred_.empty() && barred_[static_cast<size_t>(s.value() - first_pod_set_)] != 0) {
+      return false;
+    }
+    const RequestClassId c = snapshot_.pod_set(s).request_class;
     const ResourceVector charge = ChargeOf(snapshot_, c, placement, rule_);
     const std::optional<QuotaRefusal> refusal =
         ledger_.Check(leaf_, charged_ + charge, preemptible_);
@@ -52,6 +60,8 @@ class ClaimAccount final : public Account {
   const Snapshot& snapshot_;
   const QuotaLedger& ledger_;
   const Entitlements* const entitlements_;
+  const std::span<const char> barred_;
+  const int first_pod_set_;
   const MigCharge rule_;
   const QueueId leaf_;
   const bool preemptible_;

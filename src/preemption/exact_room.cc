@@ -3,21 +3,21 @@
 #include <algorithm>
 
 #include "src/preemption/claim_account.h"
+#include "src/preemption/exact_places.h"
 #include "src/preemption/room_moves.h"
+#include "src/preemption/room_writer.h"
 
 namespace tessera {
 
 ExactRoom::ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book,
-                     MigCharge mig_charge, WorkloadId w, bool grows, const Limits& limits)
+                     const RoomRules& rules, const RoomClaim& claim)
     : state_(state),
       snapshot_(state.snapshot()),
       ledger_(ledger),
       book_(book),
-      mig_charge_(mig_charge),
-      w_(w),
-      grows_(grows),
-      gang_budget_(limits.gang_budget),
-      budget_(limits.exact_budget),
+      rules_(rules),
+      claim_(claim),
+      budget_(rules.exact_budget),
       items_(book.candidates().rbegin(), book.candidates().rend()),
       stays_(static_cast<size_t>(snapshot_.num_pods())) {
   std::ranges::stable_sort(
@@ -58,26 +58,36 @@ bool ExactRoom::MayLeave(size_t item) const {
 std::optional<RoomSolution> ExactRoom::Run(RoomCost best) {
   best_ = best;
   solution_.reset();
-  if (CouldSuffice()) Branch(0);
+  if (!CouldSuffice()) return solution_;
+  Branch(0, /*is_new=*/true);
+  const bool moves =
+      std::ranges::any_of(items_, [this](PodId p) { return book_.rule(p) == YieldRule::kMoved; });
+  if ((!moves && !carves_ && !misses_) || budget_ <= 0) return solution_;
+  // Of what a gang grows by only the first unit that fits is known.
+  is_exact_ = !claim_.grows;
+  every_place_ = true;
+  budget_ = rules_.exact_budget;
+  if (is_exact_) Branch(0, /*is_new=*/true);
   return solution_;
 }
 
-// The pods before `next` are decided; they leave or stay.
-void ExactRoom::Branch(size_t next) {
+// The pods before `next` are decided; they leave or stay. `is_new`: whether what leaves has not
+// been tried yet.
+void ExactRoom::Branch(size_t next, bool is_new) {
   if (book_.total() >= best_ || budget_ <= 0) return;
   // Whoever leaves besides makes it dearer, unless more have to move to let all move, or to
   // leave so that queues permit it.
-  if (TryLeaving()) return;
+  if (is_new && TryLeaving()) return;
   while (next < items_.size() && book_.leaves(items_[next])) ++next;
   if (next == items_.size()) return;
   const PodId p = items_[next];
   // What is still undecided costs no less.
   if (book_.total() + book_.pod_cost(p) >= best_) return;
   const YieldBook::Mark mark = book_.GetMark();
-  if (MayLeave(next) && book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1);
+  if (MayLeave(next) && book_.Displace({&p, 1}) && IsCoherent(mark)) Branch(next + 1, true);
   book_.RollBack(mark);
   stays_[static_cast<size_t>(p.value())] = 1;
-  if (CouldSuffice()) Branch(next + 1);
+  if (budget_ > 0 && CouldSuffice()) Branch(next + 1, false);
   stays_[static_cast<size_t>(p.value())] = 0;
 }
 
@@ -94,53 +104,103 @@ bool ExactRoom::CouldSuffice() {
   for (PodId p : items_) {
     if (!stays_[static_cast<size_t>(p.value())]) state_.Remove(p);
   }
-  const GangOptions options{nullptr, gang_budget_};
-  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
-                                     : PlaceGang(state_, w_, FindPacked, options);
+  const GangPlacement found = FindPlace(nullptr);
   state_.RollBack(mark);
   budget_ -= static_cast<int64_t>(items_.size() + found.pods.size());
-  return found.placed();
+  return found.placed() || found.outcome == SearchOutcome::kBudgetExhausted;
 }
 
-// Whether it suffices that exactly those leave that do; then it is the best so far.
+// Whether it suffices that exactly those leave that do, and nothing that leaves besides can
+// make it cheaper. What suffices is the best so far if it is.
 bool ExactRoom::TryLeaving() {
   const ClusterState::Mark mark = state_.GetMark();
   RoomSolution solution;
-  bool moves = false;
   for (PodId p : items_) {
     if (!book_.leaves(p)) continue;
     state_.Remove(p);
     solution.leaving.push_back(p);
-    moves |= book_.rule(p) == YieldRule::kMoved;
   }
-  // Both may want the same places, and either may be the harder to place.
-  bool suffices = PlaceClaimant(solution) && MoveAll(solution);
-  if (!suffices && moves) {
-    state_.RollBack(mark);
-    for (PodId p : solution.leaving) state_.Remove(p);
-    suffices = MoveAll(solution) && PlaceClaimant(solution);
-  }
-  for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
+  const bool suffices = every_place_ ? TryEveryPlace(solution) : PlaceAll(solution);
   state_.RollBack(mark);
-  if (!suffices || !IsInOrder(solution)) return false;
-  solution.cost = book_.total();
+  if (!suffices || (!every_place_ && !IsInOrder(solution))) return false;
+  const bool is_bare = solution.cost == book_.total();
+  if (solution.cost >= best_) return is_bare;
   best_ = solution.cost;
   std::ranges::sort(solution.leaving);
   solution_ = std::move(solution);
+  return is_bare;
+}
+
+// By the usual places: the claimant's, then those of who moves.
+bool ExactRoom::PlaceAll(RoomSolution& solution) {
+  const ClusterState::Mark mark = state_.GetMark();
+  if (!PlaceClaimant(solution) || !MoveAll(solution)) return false;
+  for (PodTarget& target : solution.placed) target.placement = state_.placement(target.pod);
+  const int64_t operations = MigOperations(state_, mark);
+  carves_ |= operations > 0 && rules_.costs.mig_operation > 0;
+  solution.cost = book_.total() + RoomCost{operations * rules_.costs.mig_operation, 0};
   return true;
 }
 
+ClaimAccount ExactRoom::MakeAccount() const {
+  return {snapshot_,
+          ledger_,
+          rules_.victims.mig_charge,
+          claim_.workload,
+          book_.asks_entitlement() ? &book_.entitlements() : nullptr,
+          claim_.barred};
+}
+
+GangPlacement ExactRoom::FindPlace(Account* account) {
+  const GangOptions options{account, rules_.gang_budget};
+  return claim_.grows ? GrowGang(state_, claim_.workload, FindPacked, options)
+                      : PlaceGang(state_, claim_.workload, FindPacked, options);
+}
+
 bool ExactRoom::PlaceClaimant(RoomSolution& solution) {
-  ClaimAccount account(snapshot_, ledger_, mig_charge_, w_,
-                       book_.asks_entitlement() ? &book_.entitlements() : nullptr);
-  const GangOptions options{&account, gang_budget_};
-  const GangPlacement found = grows_ ? GrowGang(state_, w_, FindPacked, options)
-                                     : PlaceGang(state_, w_, FindPacked, options);
+  ClaimAccount account = MakeAccount();
+  const GangPlacement found = FindPlace(&account);
   budget_ -= static_cast<int64_t>(1 + solution.leaving.size() + found.pods.size());
   solution.placed.clear();
   for (PodId p : found.pods) solution.placed.push_back({p, PodPlacement()});
-  if (!found.placed() || found.pods.empty()) return false;
-  return !book_.asks_entitlement() || book_.entitlements().IsBalanced(account.charged());
+  if (!found.placed() || found.pods.empty()) {  // a gang that wants nothing more is placed, too
+    misses_ |= found.outcome == SearchOutcome::kBudgetExhausted;
+    return false;
+  }
+  if (!book_.asks_entitlement() || book_.entitlements().IsBalanced(account.charged())) return true;
+  misses_ = true;  // on other GPUs it might be charged another amount
+  return false;
+}
+
+// By whatever places there are, if they cost less than the best so far.
+bool ExactRoom::TryEveryPlace(RoomSolution& solution) {
+  const int64_t price = rules_.costs.mig_operation;
+  const ClusterState::Mark mark = state_.GetMark();
+  misses_ = false;
+  const bool fits = PlaceClaimant(solution);
+  state_.RollBack(mark);
+  if (!fits && !misses_) return false;
+  std::vector<PodTarget> homes;
+  for (PodId p : solution.leaving) {
+    if (book_.rule(p) != YieldRule::kMoved) continue;
+    if (!MayMove(snapshot_, p)) return false;
+    homes.push_back({p, book_.home(p)});
+  }
+  ClaimAccount account = MakeAccount();
+  const auto permits = [&] {
+    return !book_.asks_entitlement() || book_.entitlements().IsBalanced(account.charged());
+  };
+  ExactPlaces places(state_, claim_.workload, homes, account, permits, budget_);
+  const int64_t most = best_.points - book_.total().points;
+  const int64_t below = price > 0 ? most / price + 1 : INT64_MAX;
+  std::optional<ExactPlaces::Result> found = places.Run(below);
+  budget_ = places.budget();
+  if (!found || found->placed.empty()) return false;
+  if (found->operations > 0 && price > 0 && !places.is_least()) is_exact_ = false;
+  solution.placed = std::move(found->placed);
+  solution.moved = std::move(found->moved);
+  solution.cost = book_.total() + RoomCost{found->operations * price, 0};
+  return true;
 }
 
 // Finds new places for those that may leave only to such.
@@ -153,6 +213,7 @@ bool ExactRoom::MoveAll(RoomSolution& solution) {
     homes.push_back(book_.home(p));
   }
   if (pods.empty()) return true;
+  budget_ -= static_cast<int64_t>(pods.size());
   solution.moved = FindNewPlaces(state_, pods, homes);
   return solution.moved.size() == pods.size();
 }

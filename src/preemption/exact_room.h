@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/preemption/claim_account.h"
+#include "src/preemption/room_search.h"
 #include "src/preemption/yield_book.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/preemption/make_room.h"
@@ -18,34 +20,38 @@ struct RoomSolution {
   std::vector<PodId> leaving;
   std::vector<PodTarget> moved;  // of `leaving`
   std::vector<PodTarget> placed;
-  RoomCost cost;
+  RoomCost cost;  // of the victims and, where it was searched for, of MIG operations
 };
 
 class ExactRoom {
  public:
-  struct Limits {
-    int64_t gang_budget = 0;
-    int64_t exact_budget = 0;
-  };
-  ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book, MigCharge mig_charge,
-            WorkloadId w, bool grows, const Limits& limits);
+  ExactRoom(ClusterState& state, QuotaLedger& ledger, YieldBook& book, const RoomRules& rules,
+            const RoomClaim& claim);
 
-  // The cheapest solution that costs less than `best`, or nothing. State, ledger and book are
-  // as before.
+  // The cheapest solution that costs less than `best`, MIG operations included, or nothing.
+  // State, ledger and book are as before.
+  //
+  // First places are looked for as `PlaceGang` and `FindNewPlaces` do. Where that may miss some,
+  // for pods that move or for the sake of fewer MIG operations, all is searched once more, with
+  // as many steps, and every place is tried.
   std::optional<RoomSolution> Run(RoomCost best);
 
   // Whether the search was not cut short: there is no cheaper solution.
-  bool is_complete() const { return budget_ > 0; }
+  bool is_complete() const { return budget_ > 0 && is_exact_; }
 
  private:
   void FindTwins();
   bool AreTwins(PodId a, PodId b) const;
   bool MayLeave(size_t item) const;
-  void Branch(size_t next);
+  void Branch(size_t next, bool is_new);
   bool IsCoherent(YieldBook::Mark mark) const;
   bool CouldSuffice();
   bool TryLeaving();
+  bool PlaceAll(RoomSolution& solution);
+  ClaimAccount MakeAccount() const;
+  GangPlacement FindPlace(Account* account);
   bool PlaceClaimant(RoomSolution& solution);
+  bool TryEveryPlace(RoomSolution& solution);
   bool MoveAll(RoomSolution& solution);
   bool IsInOrder(const RoomSolution& solution);
 
@@ -53,11 +59,13 @@ class ExactRoom {
   const Snapshot& snapshot_;
   QuotaLedger& ledger_;
   YieldBook& book_;
-  const MigCharge mig_charge_;
-  const WorkloadId w_;
-  const bool grows_;
-  const int64_t gang_budget_;
+  const RoomRules& rules_;
+  const RoomClaim claim_;
   int64_t budget_;
+  bool is_exact_ = true;      // the search was for all there is
+  bool misses_ = false;       // there may be a place for the claimant where none was found
+  bool carves_ = false;       // MIG operations were needed where the claimant was placed
+  bool every_place_ = false;  // is tried
   std::vector<PodId> items_;  // the cheapest first, of equal ones the last
   std::vector<int> twins_;    // by item: an earlier one that does as well; -1: none
   std::vector<char> stays_;   // by pod

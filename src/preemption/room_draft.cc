@@ -7,6 +7,7 @@
 
 #include "src/preemption/room_moves.h"
 #include "src/preemption/room_planner.h"
+#include "src/preemption/room_writer.h"
 
 namespace tessera {
 
@@ -28,6 +29,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::TryGreedy(YieldBook& book, RoomSe
     std::vector<PodTarget> placed;
     for (PodId p : found.pods) placed.push_back({p, state_.placement(p)});
     draft = Elaborate(book, search, std::move(placed), {});
+    PriceCarving(mark, draft);
   }
   search.Forget();
   book.RollBack(yielded);
@@ -42,10 +44,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
   const ClusterState::Mark mark = state_.GetMark();
   const size_t charges = ledger_.GetMark();
   const YieldBook::Mark yielded = book.GetMark();
-  RoomClaim claim;
-  claim.workload = w_;
-  claim.mig_charge = rules_.victims.mig_charge;
-  RoomSearch search(state_, ledger_, book, claim);
+  RoomSearch search(state_, ledger_, book, ClaimAnywhere());
   std::optional<Draft> draft;
   if (book.Displace(solution.leaving)) {
     for (PodId p : solution.leaving) state_.Remove(p);
@@ -63,6 +62,7 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
     // have to make way for what moves, too.
     search.RestoreWhatCanStay();
     draft = Elaborate(book, search, solution.placed, std::move(moved));
+    PriceCarving(mark, draft);
   }
   book.RollBack(yielded);
   ledger_.RollBack(charges);
@@ -70,12 +70,18 @@ std::optional<RoomPlanner::Draft> RoomPlanner::Adopt(YieldBook& book,
   return draft;
 }
 
+// The state stands as drafted; at `mark` nobody had left.
+void RoomPlanner::PriceCarving(ClusterState::Mark mark, std::optional<Draft>& draft) const {
+  if (draft) draft->carving.points = MigOperations(state_, mark) * rules_.costs.mig_operation;
+}
+
 // Puts a pod that was moved back if nothing is in its way.
 bool RoomPlanner::StaysAtHome(YieldBook& book, RoomSearch& search, PodId p) {
   const ClusterState::Mark mark = state_.GetMark();
   state_.Remove(p);
+  const bool ties = KeepsTogether(state_, p, book.home(p).node);
   state_.Place(p, book.home(p));
-  if (!search.Coexists(book.home(p).node)) {
+  if (!ties || !search.Coexists(book.home(p).node)) {
     state_.RollBack(mark);
     return false;
   }
@@ -109,11 +115,13 @@ std::vector<RoomPlanner::Need> RoomPlanner::NeedsOf(YieldBook& book, RoomSearch&
       const bool moves = book.rule(p) == YieldRule::kMoved;
       const ClusterState::Mark mark = state_.GetMark();
       if (state_.is_placed(p)) state_.Remove(p);
+      const bool follows = moves && !KeepsTogether(state_, p, book.home(p).node);
       state_.Place(p, book.home(p));
       const bool fits = search.Coexists(book.home(p).node);
       state_.RollBack(mark);
       if (fits && !moves) fitting.push_back(p);
-      needs.push_back({p, !fits ? YieldNeed::kRoom : moves ? YieldNeed::kMove : YieldNeed::kGang});
+      const YieldNeed need = moves && !follows ? YieldNeed::kMove : YieldNeed::kGang;
+      needs.push_back({p, fits ? need : YieldNeed::kRoom});
     }
     if (fitting.empty()) continue;
     // What could stay beside the rest of its gang is kept from it by a queue.

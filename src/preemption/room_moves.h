@@ -3,6 +3,7 @@
 
 // New places for pods that have to leave theirs.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,6 +17,10 @@ namespace tessera {
 // of a part of the gang around it.
 NodeRange MoveRange(const Snapshot& snapshot, PodId p, NodeId home);
 
+// Whether the gang of `p` lets it stand on `n`, given where its other pods are in `state`: of each
+// part that requires a level all must be in one domain. O(pods of the gang * depth).
+bool KeepsTogether(const ClusterState& state, PodId p, NodeId n);
+
 // Whether a plan may move `p` at all: it runs, and its workload is movable.
 bool MayMove(const Snapshot& snapshot, PodId p);
 
@@ -27,7 +32,12 @@ std::vector<PodTarget> FindNewPlaces(ClusterState& state, std::span<const PodId>
 
 // `moves` in an order in which each finds its target free, starting from `state`, where all
 // pods are in their old places and what is evicted is gone. Nothing if they go in circles.
-std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves);
+//
+// Whoever can moves first. Where one takes room of a node, not its very GPUs, that another should
+// have had first that may fail although there is an order. With a `budget` all are tried then,
+// each step taken from it.
+std::optional<std::vector<PodTarget>> InOrder(ClusterState& state, std::vector<PodTarget> moves,
+                                              int64_t* budget = nullptr);
 
 }  // namespace tessera
 

@@ -26,77 +26,6 @@ RoomPlanner::RoomPlanner(const RoomDesk& desk, WorkloadId w, const RoomRules& ru
       grows_(IsWhole(*desk.later, w)),
       need_(NeedOfClaimant()) {}
 
-// The next unit of a gang that grows is at least a pod of one of its sets.
-ClaimantNeed RoomPlanner::NeedOfClaimant() const {
-  ClaimantNeed need;
-  need.resources.resize(kMaxResources);
-  if (!grows_) need.least = LeastNeedBelow(0);
-  const WorkloadInfo& info = snapshot_.info(w_);
-  bool any = false;
-  for (int i = info.first_pod_set; i < info.first_pod_set + info.num_pod_sets; ++i) {
-    const PodSetId s(i);
-    const bool lacks = state_.standing(s) < snapshot_.pod_set(s).min_count;
-    if (!grows_ && lacks) AddResources(s, need.resources);
-    if (!grows_ || state_.placeable(s) == 0) continue;
-    AddResources(s, need.resources);
-    const ResourceVector one =
-        ExpectedCharge(snapshot_, snapshot_.pod_set(s).request_class, rules_.victims.mig_charge);
-    for (int r = 0; r < kMaxResources; ++r) {
-      need.least[r] = any ? std::min(need.least[r], one[r]) : one[r];
-    }
-    any = true;
-  }
-  return need;
-}
-
-// What the minimum below `g` is charged at least; nothing where a choice of parts suffices.
-ResourceVector RoomPlanner::LeastNeedBelow(int g) const {
-  const std::span<const GangNode> gang = snapshot_.gang(w_);
-  const GangNode& node = gang[static_cast<size_t>(g)];
-  if (node.is_pod_set()) {
-    const PodSetId s(snapshot_.info(w_).first_pod_set + node.pod_set);
-    const PodSetInfo& set = snapshot_.pod_set(s);
-    const int lacking = std::max(set.min_count - state_.standing(s), 0);
-    return ExpectedCharge(snapshot_, set.request_class, rules_.victims.mig_charge) * lacking;
-  }
-  ResourceVector sum;
-  int independent = 0;
-  for (int c = node.first_child; c < node.first_child + node.num_children; ++c) {
-    if (gang[static_cast<size_t>(c)].after >= 0) continue;
-    ++independent;
-    sum += LeastNeedBelow(c);
-  }
-  return independent == node.min_children ? sum : ResourceVector();
-}
-
-// The resources that a pod of `s` may be charged, on whatever GPU model it ends. Those that
-// repeat `gpu` count only where some queue has a quota of them: quotas in GPUs alone leave no
-// queue entitled to the memory of its GPUs.
-void RoomPlanner::AddResources(PodSetId s, std::vector<char>& resources) const {
-  const RequestClass& request = snapshot_.request_class(snapshot_.pod_set(s).request_class);
-  for (int r = 0; r < snapshot_.resources().size(); ++r) {
-    const bool repeats_gpu = r == kGpuMemory || !snapshot_.resources().gpu_model(r).empty();
-    const bool of_gpu = r == kGpu || repeats_gpu;
-    const bool asked = of_gpu ? request.gpu.kind != GpuRequestKind::kNone : request.need[r] > 0;
-    const bool counts = !repeats_gpu || snapshot_.queues().is_quota_governed(r);
-    if (asked && counts) resources[static_cast<size_t>(r)] = 1;
-  }
-}
-
-// What counts of what the claimant is really charged.
-std::vector<char> RoomPlanner::ResourcesOf(const Draft& draft) const {
-  ResourceVector charged;
-  for (const auto& [p, placement] : draft.solution.placed) {
-    const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
-    charged += ChargeOf(snapshot_, c, placement, rules_.victims.mig_charge);
-  }
-  std::vector<char> resources = need_.resources;
-  for (int r = 0; r < kMaxResources; ++r) {
-    if (charged[r] == 0) resources[static_cast<size_t>(r)] = 0;
-  }
-  return resources;
-}
-
 // --- Free -------------------------------------------------------------------
 
 RoomPlan RoomPlanner::Free() {
@@ -112,7 +41,9 @@ RoomPlan RoomPlanner::Free() {
       RoomPlan plan = WriteFree(*state, mark, found.pods, state == desk_.now);
       plan.certificate.claimant = snapshot_.workload(w_).name;
       plan.certificate.cost = plan.certificate.mig_operations * rules_.costs.mig_operation;
-      plan.certificate.minimality = Minimality::kCheapest;
+      // Other places may spare some of the operations.
+      plan.certificate.minimality =
+          plan.certificate.mig_operations == 0 ? Minimality::kCheapest : Minimality::kInclusion;
       state->RollBack(mark);
       return plan;
     }
@@ -168,7 +99,8 @@ RoomPlan RoomPlanner::RefuseCharge(RoomStep step, const QuotaRefusal& refusal) c
 }
 
 // What refuses before anything is searched.
-std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
+std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights,
+                                          const ClaimantNeed& need) {
   const Workload& workload = snapshot_.workload(w_);
   const int64_t waited = snapshot_.now() - workload.submitted;
   if (waited < workload.preemption_delay) {
@@ -186,8 +118,8 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights) {
   }
   if (!rights.reclaim || rights.preempt) return std::nullopt;
   const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_,
-                                  snapshot_.info(w_).queue, need_);
-  const std::optional<Overreach> over = entitlements.FindOverreach(need_.least);
+                                  snapshot_.info(w_).queue, need);
+  const std::optional<Overreach> over = entitlements.FindOverreach(need.least);
   if (!over) return std::nullopt;
   const std::string& resource = snapshot_.resources().name(over->resource);
   const int64_t share = entitlements.entitled(over->queue, over->resource);
@@ -253,7 +185,8 @@ int64_t RoomPlanner::FreeUnits() const {
 }
 
 // What limits and quotas refuse even if all leaves that may.
-std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
+std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book,
+                                                     const ClaimantNeed& need) {
   const size_t mark = ledger_.GetMark();
   for (PodId p : book.candidates()) {
     if (book.rule(p) == YieldRule::kMoved) continue;  // it is charged as before
@@ -263,14 +196,15 @@ std::optional<QuotaRefusal> RoomPlanner::FindRefusal(const YieldBook& book) {
     ledger_.Book(snapshot_.info(set.workload).queue, charge * -1, true);
   }
   const auto refusal =
-      ledger_.Check(snapshot_.info(w_).queue, need_.least, snapshot_.workload(w_).is_preemptible());
+      ledger_.Check(snapshot_.info(w_).queue, need.least, snapshot_.workload(w_).is_preemptible());
   ledger_.RollBack(mark);
   return refusal;
 }
 
 // Places the claimant as if all left that may. If even that fails, so does every plan.
-std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book) {
-  if (const auto refusal = FindRefusal(book)) return RefuseCharge(step, *refusal);
+std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& book,
+                                                    const ClaimantNeed& need) {
+  if (const auto refusal = FindRefusal(book, need)) return RefuseCharge(step, *refusal);
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : book.candidates()) state_.Remove(p);
   const GangOptions options{nullptr, rules_.gang_budget};
@@ -283,16 +217,32 @@ std::optional<RoomPlan> RoomPlanner::RefuseHopeless(RoomStep step, YieldBook& bo
   return refused;
 }
 
+RoomPlan RoomPlanner::RefuseVictims(RoomStep step, bool proven, YieldRights rights) const {
+  const char* text = "no set of victims that may yield together makes room";
+  if (!proven && rights.move && !rights.only_moves()) {
+    text = "no victims were found; to move some of those who may be evicted was not tried";
+  } else if (!proven) {
+    text = "no victims were found, and the search was cut short";
+  }
+  return Refuse(step, proven, PendingReason::kGang, text);
+}
+
 // --- Yield ------------------------------------------------------------------
 
 // Where to look: all over, or for a required level of the whole gang in each of its domains.
-std::vector<RoomClaim> RoomPlanner::Attempts() const {
+RoomClaim RoomPlanner::ClaimAnywhere() const {
   RoomClaim claim;
   claim.workload = w_;
   claim.grows = grows_;
   claim.range = {0, snapshot_.num_nodes()};
   claim.mig_charge = rules_.victims.mig_charge;
   claim.budget = rules_.gang_budget;
+  claim.barred = barred_;
+  return claim;
+}
+
+std::vector<RoomClaim> RoomPlanner::Attempts() const {
+  RoomClaim claim = ClaimAnywhere();
   const std::span<const GangNode> gang = snapshot_.gang(w_);
   const WorkloadInfo& info = snapshot_.info(w_);
   bool runs = grows_, required = false, preferred = false;
@@ -320,9 +270,52 @@ std::vector<RoomClaim> RoomPlanner::Attempts() const {
   return claims;
 }
 
+// What may be taken from others depends on what the claimant needs, and that on which parts of
+// its gang make up its minimum: where they ask for different resources each choice is planned
+// for by itself.
+RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights) {
+  const std::vector<Choice> choices = rights.reclaim ? ChoicesThatMatter() : std::vector<Choice>();
+  if (choices.empty()) return Yield(step, rights, need_, /*again=*/true);
+  RoomPlan best;
+  bool proven = choices.size() < kMostChoices, cheapest = proven;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    barred_.assign(static_cast<size_t>(snapshot_.info(w_).num_pod_sets), 1);
+    for (int set : choices[i]) barred_[static_cast<size_t>(set)] = 0;
+    RoomPlan plan = Yield(step, rights, NeedOf(choices[i]), /*again=*/true);
+    proven &= plan.certificate.proven;
+    cheapest &= plan.found() ? plan.certificate.minimality == Minimality::kCheapest
+                             : plan.certificate.proven;
+    const bool better = !best.found() || plan.certificate.cost < best.certificate.cost;
+    if (i == 0 || (plan.found() && better)) best = std::move(plan);
+  }
+  barred_.clear();
+  if (!best.found() && !proven && best.certificate.proven) {
+    best = Refuse(step, false, PendingReason::kBudgetExhausted, best.certificate.refusal);
+  }
+  if (best.found() && !cheapest) best.certificate.minimality = Minimality::kInclusion;
+  return best;
+}
+
+// Whether `best` is the cheapest there is then, or there is none, for the resources that the
+// claimant was said to need.
+bool RoomPlanner::ImproveExactly(YieldBook& book, YieldRights rights, std::optional<Draft>& best) {
+  if (static_cast<int>(book.candidates().size()) > rules_.exact_candidates) return false;
+  ExactRoom exact(state_, ledger_, book, rules_, ClaimAnywhere());
+  const std::optional<RoomSolution> cheaper =
+      exact.Run(best ? best->victims_cost + best->carving : kNoCost);
+  if (cheaper) {
+    std::optional<Draft> adopted = Adopt(book, *cheaper);
+    if (!adopted) return false;
+    best = std::move(adopted);
+  }
+  // Where some may be made to leave and some to move, it is not asked whether who may leave
+  // could move instead.
+  return exact.is_complete() && (!rights.move || rights.only_moves());
+}
+
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
-  if (std::optional<RoomPlan> refused = Gate(step, rights)) return *std::move(refused);
+  if (std::optional<RoomPlan> refused = Gate(step, rights, need)) return *std::move(refused);
   YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                      desk_.yielding, desk_.spared, {}};
   if (desk_.memory != nullptr) policy.ages = desk_.memory->rows().ages();
@@ -362,26 +355,15 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   std::optional<Draft> best;
   for (const RoomClaim& claim : Attempts()) {
     std::optional<Draft> draft = TryGreedy(book, claim, row);
-    if (draft && (!best || draft->solution.cost < best->solution.cost)) best = std::move(draft);
+    if (draft && (!best || draft->cost() < best->cost())) best = std::move(draft);
   }
   if (!best) {
-    if (std::optional<RoomPlan> refused = RefuseHopeless(step, book)) return *std::move(refused);
+    if (auto refused = RefuseHopeless(step, book, need)) return *std::move(refused);
   }
-  bool complete = false;
-  if (static_cast<int>(book.candidates().size()) <= rules_.exact_candidates) {
-    ExactRoom exact(state_, ledger_, book, rules_.victims.mig_charge, w_, grows_,
-                    {rules_.gang_budget, rules_.exact_budget});
-    const std::optional<RoomSolution> cheaper = exact.Run(best ? best->victims_cost : kNoCost);
-    // New places are looked for in one order of pods only: that proves nothing.
-    complete = exact.is_complete() && !rights.move;
-    if (cheaper) best = Adopt(book, *cheaper);
-  }
+  const bool complete =
+      ImproveExactly(book, rights, best) && (!rights.reclaim || (again && IsCertain(need)));
   ledger_.RollBack(charges);
-  if (!best) {
-    return Refuse(step, complete, PendingReason::kGang,
-                  complete ? "no set of victims that may yield together makes room"
-                           : "no victims were found, and the search was cut short");
-  }
+  if (!best) return RefuseVictims(step, complete, rights);
   // What may be taken depends on what the claimant really needs.
   const ClaimantNeed real{need.least, ResourcesOf(*best)};
   const bool strict = rules_.victims.reclaim == ReclaimTest::kEntitlement;
@@ -392,7 +374,8 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   }
   RoomPlan plan = Write(step, book, *best);
   // Victims that found a new place are not what the cheapest were looked for by.
-  if (plan.found() && complete && plan.moved.empty()) {
+  const bool replaced = rules_.victims.replace_victims && !plan.moved.empty();
+  if (plan.found() && complete && !replaced) {
     plan.certificate.minimality = Minimality::kCheapest;
   } else if (plan.found() && IsFewest(book, plan.certificate.victims.size())) {
     plan.certificate.minimality = Minimality::kFewest;

@@ -28,11 +28,12 @@ class RoomPlanner {
     return Refuse(step, true, PendingReason::kInsufficientGpus, "nothing may yield");
   }
   // Where others yield by these rights; what is free counts, too.
-  RoomPlan Yield(RoomStep step, YieldRights rights) {
-    return Yield(step, rights, need_, /*again=*/true);
-  }
+  RoomPlan Yield(RoomStep step, YieldRights rights);
 
  private:
+  // Pod sets of which the claimant places pods, by their index in the gang.
+  using Choice = std::vector<int>;
+
   // One victim's part in the certificate, told while the search still stands.
   struct Need {
     PodId pod;
@@ -41,24 +42,31 @@ class RoomPlanner {
   struct Draft {
     RoomSolution solution;
     RoomCost victims_cost;  // before any of them found a new place
+    RoomCost carving;       // of MIG operations
     std::vector<Need> needs;
+
+    RoomCost cost() const { return solution.cost + carving; }
   };
 
   RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
+  RoomPlan RefuseVictims(RoomStep step, bool proven, YieldRights rights) const;
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,
                  YieldBook& book, ClaimRow* row);
   ClaimRow* RowFor(YieldRights rights, const ClaimantNeed& need, const YieldPolicy& policy,
                    const RoomClaim& claim) const;
-  std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights);
-  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book);
-  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book);
+  std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights, const ClaimantNeed& need);
+  std::optional<QuotaRefusal> FindRefusal(const YieldBook& book, const ClaimantNeed& need);
+  std::optional<RoomPlan> RefuseHopeless(RoomStep step, YieldBook& book, const ClaimantNeed& need);
+  RoomClaim ClaimAnywhere() const;
   std::vector<RoomClaim> Attempts() const;
   std::optional<Draft> TryGreedy(YieldBook& book, RoomSearch& search);
   std::optional<Draft> TryGreedy(YieldBook& book, const RoomClaim& claim, ClaimRow* row);
+  bool ImproveExactly(YieldBook& book, YieldRights rights, std::optional<Draft>& best);
   std::optional<Draft> Adopt(YieldBook& book, const RoomSolution& solution);
+  void PriceCarving(ClusterState::Mark mark, std::optional<Draft>& draft) const;
   std::optional<Draft> Elaborate(YieldBook& book, RoomSearch& search, std::vector<PodTarget> placed,
                                  std::vector<PodTarget> moved);
   bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
@@ -70,6 +78,13 @@ class RoomPlanner {
   RoomPlan Write(RoomStep step, YieldBook& book, const Draft& draft);
   void WriteVictims(const YieldBook& book, const Draft& draft, Certificate& certificate) const;
   ClaimantNeed NeedOfClaimant() const;
+  ClaimantNeed NeedOf(const Choice& choice) const;
+  bool Holds(int g) const;
+  std::vector<Choice> ChoicesBelow(int g) const;
+  void AddChoices(int g, int child, int missing, const Choice& chosen,
+                  std::vector<Choice>& choices) const;
+  std::vector<Choice> ChoicesThatMatter() const;
+  bool IsCertain(const ClaimantNeed& need) const;
   ResourceVector LeastNeedBelow(int g) const;
   void AddResources(PodSetId s, std::vector<char>& resources) const;
   std::vector<char> ResourcesOf(const Draft& draft) const;
@@ -86,6 +101,7 @@ class RoomPlanner {
   const VictimCost cost_;
   const bool grows_;
   ClaimantNeed need_;
+  std::vector<char> barred_;  // by pod set of the claimant: not to be placed; empty: none
 };
 
 }  // namespace tessera

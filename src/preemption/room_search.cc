@@ -139,6 +139,7 @@ void RoomSearch::MarkDomainStale(NodeId n, CostTable& table) {
 }
 
 std::optional<PodPlacement> RoomSearch::Find(const PodQuery& query) {
+  if (claim_.is_barred(snapshot_, query.pod_set)) return std::nullopt;
   const NodeRange range = Intersect(query.range, claim_.range);
   const bool narrowed = range.size() < claim_.range.size();
   if (narrowed && !claim_.narrow) return std::nullopt;

@@ -29,6 +29,12 @@ struct RoomClaim {
   // Whoever may yield stays in the state until its node is looked at. Where it is asked how much
   // is free in domains, as for topology levels, all have to be released at once.
   bool lazily = false;
+  std::span<const char> barred = {};  // by pod set of the gang: not to be placed; empty: none
+
+  bool is_barred(const Snapshot& snapshot, PodSetId s) const {
+    const int index = s.value() - snapshot.info(workload).first_pod_set;
+    return !barred.empty() && barred[static_cast<size_t>(index)] != 0;
+  }
 };
 
 class RoomSearch final : public Account {

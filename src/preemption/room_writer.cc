@@ -48,7 +48,8 @@ RoomPlan RoomPlanner::Write(RoomStep step, YieldBook& book, const Draft& draft) 
   }
   const ClusterState::Mark mark = state_.GetMark();
   for (PodId p : plan.evicted) state_.Remove(p);
-  const auto ordered = InOrder(state_, solution.moved);
+  int64_t budget = rules_.exact_budget;
+  const auto ordered = InOrder(state_, solution.moved, &budget);
   if (!ordered) {
     state_.RollBack(mark);
     return Refuse(step, false, PendingReason::kBudgetExhausted,
@@ -61,6 +62,7 @@ RoomPlan RoomPlanner::Write(RoomStep step, YieldBook& book, const Draft& draft) 
     plan.actions.push_back(EvictAction{snapshot_.pod_ref(p), reclaimed ? "reclaim" : "preempt",
                                        snapshot_.workload(w_).name});
   }
+  const ClusterState::Mark placing = state_.GetMark();
   for (const PodTarget& move : plan.moved) {
     state_.Remove(move.pod);
     state_.Place(move.pod, move.placement);
@@ -68,7 +70,6 @@ RoomPlan RoomPlanner::Write(RoomStep step, YieldBook& book, const Draft& draft) 
                                       snapshot_.node(move.placement.node).name,
                                       DevicesOf(snapshot_, move.placement)});
   }
-  const ClusterState::Mark placing = state_.GetMark();
   std::vector<PodId> pods;
   for (const PodTarget& target : solution.placed) {
     state_.Place(target.pod, target.placement);

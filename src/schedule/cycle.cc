@@ -273,11 +273,11 @@ class Cycle {
 
   bool MakeRoom(WorkloadId w) {
     ClaimMemory& claims = claims_[step_];
-    if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.version())) return false;
+    if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
     if (rules_.settle && rooms_.has_open() && Rearrange(w)) return true;
     RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
     if (!plan.found()) {
-      claims.Note(rooms_.latest(), w, round_, rooms_.version());
+      claims.Note(rooms_.latest(), w, round_, rooms_.holding_version());
       return false;
     }
     rooms_.CarryOut(plan, ledger_);

@@ -138,6 +138,7 @@ void CycleRooms::LiftAll() {
 }
 
 void CycleRooms::Reserve(const HeldPlaces& held) {
+  ++holding_;
   for (const auto& [p, placement] : held.places) {
     now_.state.Reserve(p, placement);
     if (later_) later_->state.Reserve(p, placement);
@@ -147,6 +148,7 @@ void CycleRooms::Reserve(const HeldPlaces& held) {
 }
 
 void CycleRooms::Release(const HeldPlaces& held) {
+  ++holding_;
   for (const auto& [p, placement] : held.places) {
     now_.state.Remove(p);
     if (later_) later_->state.Remove(p);

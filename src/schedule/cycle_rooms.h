@@ -32,6 +32,8 @@ class CycleRooms {
 
   // Changes with every change that is planned.
   int64_t version() const { return version_; }
+  // Changes with that, and with what is held.
+  int64_t holding_version() const { return version_ + holding_; }
   // Whether something of `w` was made to leave in this cycle.
   bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
   // By pod: it was started in this cycle on what was free, and nobody has yielded since, so that
@@ -137,7 +139,7 @@ class CycleRooms {
   std::vector<size_t> dropped_;            // actions that are taken back
   std::vector<HeldPlaces> held_;
   RoomMemory memory_;
-  int64_t version_ = 0;
+  int64_t version_ = 0, holding_ = 0;
   std::vector<Action> actions_;
 };
 

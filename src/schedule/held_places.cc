@@ -145,7 +145,9 @@ class PlacesSearch {
 
   int64_t EndOf(PodId p) const {
     const std::optional<int64_t>& most = snapshot_.workload(WorkloadOf(p)).max_runtime;
-    const int64_t start = snapshot_.pod_started(p);
+    // What does not run yet starts now at the earliest.
+    const bool runs = snapshot_.pod_phase(p) == PodPhase::kRunning;
+    const int64_t start = runs ? snapshot_.pod_started(p) : snapshot_.now();
     if (!most || start == INT64_MAX || start > kUnlimited - *most) return kUnlimited;
     return std::max(start + *most, snapshot_.now());
   }

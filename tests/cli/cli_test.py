@@ -145,6 +145,31 @@ class Views(unittest.TestCase):
         _, text, _ = run("explain", DEMO, "--workload", "index-build")
         self.assertIn("What would have to yield for it", text)
 
+    def test_why_it_yields(self):
+        def job(name, queue, gpu, **more):
+            pods = [] if gpu is None else [
+                {"pod_set": "s", "index": 0, "node": "n", "gpus": [gpu], "started": 0}]
+            return {"name": name, "queue": queue, "pods": pods, "gang": {"pod_sets": [
+                {"name": "s", "count": 1, "request": {"gpu": 1}, **more}]}}
+        snapshot = {
+            "apiVersion": "tessera/v1", "kind": "Snapshot", "now": 3600,
+            "nodes": [{"name": "n", "capacity": {"cpu": 8, "memory": "64Gi"},
+                       "gpu_model": "H100-80GB", "gpus": 3}],
+            "queues": [{"name": "a", "quota": {"gpu": 2}}, {"name": "b", "quota": {"gpu": 1}}],
+            "workloads": [job("old", "a", 0), {**job("young", "a", 1), "submitted": 9},
+                          {**job("other", "a", 2), "submitted": 5}, job("claim", "b", None)]}
+        explain = lambda name: run("explain", "-", "--workload", name, stdin=json.dumps(snapshot))[1]
+        text = explain("young")
+        self.assertIn("s/0 is evicted (reclaim)", text)
+        self.assertIn("Why it yields\n  1 pods yield for claim (reclaim)", text)
+        self.assertIn("young/s/0 leaves n: queue a holds 3 GPU, its fair share is 2 GPU, "
+                      "it keeps 2 GPU; its place is needed", text)
+        self.assertNotIn("Why it yields", explain("old"))
+        # A gang of two of which one pod is gone.
+        snapshot["workloads"] = [{**job("half", "a", 0, count=2), "stale_since": 3000}]
+        snapshot["nodes"][0]["gpus"] = 1
+        self.assertIn("s/0 is evicted for nobody's sake", explain("half"))
+
     def test_shares(self):
         _, text, _ = run("shares", DEMO, "--format", "json")
         queues = {queue["name"]: queue for queue in json.loads(text)["queues"]}

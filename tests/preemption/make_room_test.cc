@@ -98,16 +98,25 @@ TEST(PlanConsolidation, RefusesWhatNoArrangementHolds) {
             "others are moved for preemptible workloads only");
 }
 
-TEST(PlanConsolidation, StaysWithinTheRequiredDomainOfWhatItMoves) {
+// Two pods at 100 points are cheaper to move than one at 5,100, and may only stay together.
+TEST(PlanConsolidation, KeepsTogetherWhatRequiresIt) {
   SnapshotSpec spec = TwoHalves();
   spec.levels = {"rack"};
   spec.nodes[0].topology["rack"] = "r1";
   spec.nodes[1].topology["rack"] = "r2";
+  spec.workloads[1] = ElasticJob("y", "", "m", 2, 2);
+  spec.workloads[1].priority = 0;
   spec.workloads[1].gang.topology.required = "rack";
+  const RoomPlan plan = Scene(spec).Plan(PlanConsolidation);
+  ASSERT_EQ(plan.moved.size(), 2u) << ToText(plan.certificate);
+  EXPECT_EQ(plan.certificate.cost, 200);
+  EXPECT_EQ(plan.certificate.minimality, Minimality::kCheapest);
+  // Only one of them may move, and does not leave the other's rack.
+  spec.workloads[1].max_disrupted = 1;
   const Scene scene(spec);
-  const RoomPlan plan = scene.Plan(PlanConsolidation);
-  ASSERT_EQ(plan.moved.size(), 1u);
-  EXPECT_THAT(scene.Names({plan.moved[0].pod}), ElementsAre("x/0"));
+  const RoomPlan other = scene.Plan(PlanConsolidation);
+  ASSERT_EQ(other.moved.size(), 1u);
+  EXPECT_THAT(scene.Names({other.moved[0].pod}), ElementsAre("x/0"));
 }
 
 TEST(PlanMakeRoom, BindsWhatIsFreeAndCarvesIdleInstancesAnew) {

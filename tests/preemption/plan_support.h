@@ -117,7 +117,9 @@ inline SnapshotSpec DrawSlicedCluster(RandomCluster& random) {
   SnapshotSpec spec = random.Draw();
   Scatter(random, spec);
   const Snapshot empty = CreateOrDie(std::move(spec));
-  const absl::StatusOr<Snapshot> settled = ApplyAndSettle(empty, Schedule(empty).plan);
+  auto policy = Strict();
+  policy.rules.steps = {CycleStep::kAllocate};
+  const absl::StatusOr<Snapshot> settled = ApplyAndSettle(empty, Schedule(empty, policy).plan);
   EXPECT_THAT(settled, IsOk());
   spec = settled->spec();
   if (random.Chance(60)) random.Disturb(spec);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tessera/io/snapshot_json.h"
 #include "tessera/preemption/make_room.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/verify/check_plan.h"
@@ -51,9 +52,15 @@ class Crowd {
       if (random_.Chance(20)) workload.last_checkpoint = 1000 - random_.Below(100);
     }
     const Snapshot empty = CreateOrDie(std::move(spec));
-    SnapshotSpec crowded = ApplyAndSettle(empty, Schedule(empty).plan)->spec();
+    // All starts that fits; nobody yields yet.
+    auto policy = Strict();
+    policy.rules.steps = {CycleStep::kAllocate};
+    SnapshotSpec crowded = ApplyAndSettle(empty, Schedule(empty, policy).plan)->spec();
     for (Workload& workload : crowded.workloads) {
-      for (Pod& pod : workload.pods) pod.started = 1000 - random_.Below(400);
+      // A few have only just started.
+      for (Pod& pod : workload.pods) {
+        pod.started = 1000 - (random_.Chance(3) ? 0 : random_.Below(400));
+      }
     }
     crowded.workloads.push_back(DrawWorkload("claim"));
     if (random_.Chance(10)) crowded.workloads.back().preemption_delay = 990;
@@ -129,6 +136,26 @@ inline std::string Objections(const Snapshot& snapshot, const FairShares& shares
     absl::StrAppend(&text, v.text, "\n");
   }
   return text;
+}
+
+// The plan and what it was made for, to read when a test fails.
+inline std::string TextOf(const Snapshot& snapshot, const RoomPlan& plan) {
+  std::string text = ToText(plan.certificate);
+  for (PodId p : plan.evicted) {
+    const PodRef ref = snapshot.pod_ref(p);
+    absl::StrAppend(&text, "\nevict ", ref.workload, "/", ref.pod_set, "/", ref.index);
+  }
+  for (const PodTarget& move : plan.moved) {
+    const PodRef ref = snapshot.pod_ref(move.pod);
+    absl::StrAppend(&text, "\nmove ", ref.workload, "/", ref.pod_set, "/", ref.index, " to ",
+                    snapshot.node(move.placement.node).name);
+  }
+  for (const PodTarget& target : plan.placed) {
+    const PodRef ref = snapshot.pod_ref(target.pod);
+    absl::StrAppend(&text, "\nplace ", ref.pod_set, "/", ref.index, " on ",
+                    snapshot.node(target.placement.node).name);
+  }
+  return text + "\n" + WriteSnapshot(snapshot);
 }
 
 }  // namespace tessera

@@ -194,10 +194,10 @@ Stream RunStream(int64_t patience) {
 TEST(Reservation, AStreamOfSmallJobsDoesNotStarveAWideGang) {
   EXPECT_EQ(RunStream(kUnlimited).started, std::nullopt);
   const Stream held = RunStream(600);
-  // From minute 10 on nobody starts before it; the last ones end two minutes later.
-  EXPECT_EQ(held.started, 720);
-  // 4 GPUs are free at minute 10, and 6 more at minute 11.
-  EXPECT_EQ(held.idle_gpu_minutes, 14);
+  // From minute 10 on nobody starts before it: the 6 that started at minute 9 end at minute 11.
+  EXPECT_EQ(held.started, 660);
+  // That costs the 10 GPUs which they leave free at minute 10.
+  EXPECT_EQ(held.idle_gpu_minutes, 10);
 }
 
 }  // namespace

@@ -88,10 +88,11 @@ struct RoomPlan {
 //
 // Guarantees: `CheckPlan` and `CheckVictims` accept the actions. A plan leaves every gang whole
 // or gone. With the claimant's placement fixed no unit of eviction can stay; where the
-// certificate says kCheapest, no plan of that step costs less, MIG operations apart; where it says
-// `proven`, none exists. Both hold as far as `PlaceGang` finds a placement where there is one. New
-// places for pods that move are looked for greedily: of moves neither is claimed, but that none
-// exists where even without those that may move there is no room.
+// certificate says kCheapest, no plan of that step costs less; where it says `proven`, none exists:
+// every place of the claimant and of those who move was tried, or need not be. Neither is said
+// where `exact_budget` ends before that, for more than `exact_candidates`, for moves of others on
+// behalf of a gang that grows, and of kEvict, which does not ask whether who may be evicted could
+// move instead.
 // What starts on free resources alone is bound, all else nominated.
 // Deterministic; ties: the younger workload yields, then the lower id; the lower node.
 //
@@ -105,7 +106,7 @@ RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
 RoomPlan PlanPreemption(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
                         VictimCost cost);
 // By moves alone: every pod that leaves gets another place in the same plan, on GPUs of the same
-// model and within the domains that its gang requires.
+// model. What a gang requires to be in one domain stays together, there or in another.
 RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
                            VictimCost cost);
 // By whichever of these costs least or, where none suffices, all of them together.
