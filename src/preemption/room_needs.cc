@@ -31,9 +31,6 @@ ClaimantNeed RoomPlanner::NeedOfClaimant() const {
 
 // --- Parts that make up the minimum -----------------------------------------
 
-// Choices beyond this number are not told apart.
-constexpr size_t kMostChoices = 16;
-
 bool RoomPlanner::Holds(int g) const {
   const GangNode& node = snapshot_.gang(w_)[static_cast<size_t>(g)];
   if (node.is_pod_set()) {

@@ -33,6 +33,8 @@ class RoomPlanner {
  private:
   // Pod sets of which the claimant places pods, by their index in the gang.
   using Choice = std::vector<int>;
+  // Choices beyond this number are not told apart.
+  static constexpr size_t kMostChoices = 16;
 
   // One victim's part in the certificate, told while the search still stands.
   struct Need {
