@@ -147,7 +147,7 @@ std::vector<ResourceVector> SharesOf(const CycleResult& cycle) {
 }
 
 TEST(ChurnProperties, CyclesConvergeAndPassTheReferees) {
-  const int seeds = RandomCases(3, 1000);
+  const int seeds = RandomCases(12, 1000);
   int64_t evictions = 0, shifts = 0;
   for (int seed = 0; seed < seeds; ++seed) {
     Cluster cluster(static_cast<uint32_t>(seed));
