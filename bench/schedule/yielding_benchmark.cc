@@ -27,7 +27,7 @@ SnapshotSpec Nodes(int nodes) {
   for (Node& node : spec.nodes) {
     for (Gpu& gpu : node.gpus) gpu.mig = MigMode::kOff;
   }
-  spec.now = 3600;
+  spec.now = 100000;
   return spec;
 }
 

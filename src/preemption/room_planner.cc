@@ -102,7 +102,7 @@ RoomPlan RoomPlanner::RefuseCharge(RoomStep step, const QuotaRefusal& refusal) c
 std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights,
                                           const ClaimantNeed& need) {
   const Workload& workload = snapshot_.workload(w_);
-  const int64_t waited = snapshot_.now() - workload.submitted;
+  const int64_t waited = std::max<int64_t>(snapshot_.now() - workload.submitted, 0);
   if (waited < workload.preemption_delay) {
     return Refuse(step, true, PendingReason::kGang,
                   absl::StrCat("others yield for it in ", workload.preemption_delay - waited,

@@ -13,7 +13,8 @@ ClaimMemory::Claim ClaimMemory::Describe(const ClusterState& state, WorkloadId w
   const WorkloadInfo& info = snapshot.info(w);
   const Workload& workload = snapshot.workload(w);
   const std::span<const GangNode> gang = snapshot.gang(w);
-  const bool delayed = snapshot.now() - workload.submitted < workload.preemption_delay;
+  const int64_t waited = std::max<int64_t>(snapshot.now() - workload.submitted, 0);
+  const bool delayed = waited < workload.preemption_delay;
   Claim claim;
   claim.key = absl::StrCat("q", info.queue.value(), "t", info.tenant, "i",
                            static_cast<int>(workload.isolation), "p", workload.is_preemptible(),

@@ -172,7 +172,8 @@ class VictimCheck {
     }
     if (deal_.claimant.valid()) {
       const Workload& claimant = workload(deal_.claimant);
-      if (snapshot_.now() - claimant.submitted < claimant.preemption_delay) {
+      const int64_t waited = std::max<int64_t>(snapshot_.now() - claimant.submitted, 0);
+      if (waited < claimant.preemption_delay) {
         Report(-1, absl::StrCat("workload ", claimant.name,
                                 ": others yield for it before its preemption delay is over"));
       }
