@@ -20,6 +20,7 @@ namespace tessera {
 // the same rights and at the same cost.
 struct RowKey {
   bool reclaim = false;  // else by priority
+  bool grows = false;    // one more unit is asked for
   QueueId queue;         // the parent of the claimant's, or its own where that decides
   int priority = 0;      // where others yield by it
   int tenant = 0;

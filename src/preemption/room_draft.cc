@@ -148,6 +148,7 @@ bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draf
   const std::vector<PodTarget> moves = FindNewPlaces(state_, must_move, homes);
   if (moves.size() < must_move.size()) return false;
   solution.moved.insert(solution.moved.end(), moves.begin(), moves.end());
+  DropIdleMoves(book, draft);
   if (!rules_.victims.replace_victims) return true;
   for (WorkloadId w : book.Yielding()) {
     if (book.rule(book.leaving(w).front()) != YieldRule::kMoved) {
@@ -161,6 +162,22 @@ bool RoomPlanner::FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draf
     solution.cost.points += book.moved_cost(moved.pod);
   }
   return true;
+}
+
+// Who finds its own place again, once others are elsewhere, stays.
+void RoomPlanner::DropIdleMoves(YieldBook& book, Draft& draft) const {
+  for (const PodTarget& move : draft.solution.moved) {
+    const bool idle =
+        book.rule(move.pod) == YieldRule::kMoved && move.placement == book.home(move.pod);
+    if (!idle) continue;
+    book.Restore({&move.pod, 1});
+    std::erase(draft.solution.leaving, move.pod);
+    std::erase_if(draft.needs, [&move](const Need& need) { return need.pod == move.pod; });
+  }
+  std::erase_if(draft.solution.moved, [&book](const PodTarget& move) {
+    return book.rule(move.pod) == YieldRule::kMoved && move.placement == book.home(move.pod);
+  });
+  draft.solution.cost = book.total();
 }
 
 // Where a victim was moved, others that yielded on its account may stay.

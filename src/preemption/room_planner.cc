@@ -336,6 +336,7 @@ ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
   if (!lasting || rights.reclaim == rights.preempt) return nullptr;
   RowKey key;
   key.reclaim = rights.reclaim;
+  key.grows = grows_;
   const QueueId own = snapshot_.info(w_).queue;
   key.queue = rights.reclaim ? snapshot_.queues().parent(own) : own;
   key.priority = rights.reclaim ? 0 : snapshot_.workload(w_).priority;

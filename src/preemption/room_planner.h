@@ -73,6 +73,7 @@ class RoomPlanner {
                                  std::vector<PodTarget> moved);
   bool FindPlacesForVictims(YieldBook& book, RoomSearch& search, Draft& draft);
   bool StaysAtHome(YieldBook& book, RoomSearch& search, PodId p);
+  void DropIdleMoves(YieldBook& book, Draft& draft) const;
   void DropWhatStays(YieldBook& book, RoomSearch& search, Draft& draft);
   void MoveWhatFits(YieldBook& book, RoomSearch& search, WorkloadId w, Draft& draft);
   std::vector<Need> NeedsOf(YieldBook& book, RoomSearch& search) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/preemption/gang_cut.h"
+#include "tessera/placement/gang_placement.h"
 
 namespace tessera {
 YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
@@ -75,7 +76,8 @@ void YieldBook::JudgeGang(YieldRights rights, WorkloadId claimant, WorkloadId w)
   if (workload.is_preemptible() && own == other) {
     gang.rule = YieldRule::kPreempted;
     gang.may_yield = rights.preempt && workload.priority < snapshot_.workload(claimant).priority;
-    if (gang.may_yield) gang.only_surplus = IsProtected(w, own, false);
+    const bool spared = policy_.rules.growth_spares_minimums && IsWhole(state_, claimant);
+    if (gang.may_yield) gang.only_surplus = spared || IsProtected(w, own, false);
   } else if (workload.is_preemptible()) {
     gang.rule = YieldRule::kReclaimed;
     gang.may_yield = yields_[at(own)] != 0;

@@ -146,6 +146,36 @@ std::vector<ResourceVector> SharesOf(const CycleResult& cycle) {
   return shares;
 }
 
+// How often, while nothing but time passes, a minute a cycle, and shares stay as they are, a
+// workload yields for another that has yielded for it, or two queues reclaim from each other.
+int CountTrades(SnapshotSpec spec) {
+  std::set<std::pair<std::string, std::string>> yielded;  // who, and for whom
+  std::vector<ResourceVector> shares;
+  int trades = 0;
+  for (int cycle = 0; cycle < 5; ++cycle) {
+    const Snapshot snapshot = CreateOrDie(std::move(spec));
+    const CycleResult result = Schedule(snapshot);
+    if (SharesOf(result) != shares) yielded.clear();
+    shares = SharesOf(result);
+    const auto queue_of = [&](const std::string& name) {
+      return "queue " + snapshot.workload(*snapshot.FindWorkload(name)).queue;
+    };
+    std::set<std::pair<std::string, std::string>> now;
+    for (const Action& action : result.plan.actions) {
+      const auto* evict = std::get_if<EvictAction>(&action);
+      if (evict == nullptr || evict->on_behalf_of.empty()) continue;
+      now.emplace(evict->pod.workload, evict->on_behalf_of);
+      if (evict->reason != "reclaim") continue;
+      now.emplace(queue_of(evict->pod.workload), queue_of(evict->on_behalf_of));
+    }
+    for (const auto& [victim, claimant] : now) trades += yielded.contains({claimant, victim});
+    yielded.merge(now);
+    spec = ApplyAndSettle(snapshot, result.plan)->spec();
+    spec.now += 60;
+  }
+  return trades;
+}
+
 // In parts, which can run side by side.
 constexpr int kParts = 4;
 
@@ -153,7 +183,7 @@ class ChurnProperties : public testing::TestWithParam<int> {};
 
 TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
   const int seeds = RandomCases(50, 1000);
-  int64_t evictions = 0, shifts = 0;
+  int64_t evictions = 0, shifts = 0, late = 0, trades = 0;
   for (int seed = GetParam(); seed < seeds; seed += kParts) {
     Cluster cluster(static_cast<uint32_t>(seed));
     for (int i = 0; i < 100; ++i) {
@@ -172,16 +202,23 @@ TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
       ASSERT_THAT(settled, IsOk()) << described();
       const CycleResult again = Schedule(*settled);
       // What waited may be charged otherwise where it is, so that shares shift.
-      if (again.plan.actions.empty() || SharesOf(again) == SharesOf(cycle)) {
-        ASSERT_THAT(again.plan.actions, testing::IsEmpty()) << described() << WritePlan(again.plan);
-      } else {
-        ++shifts;
-      }
+      if (!again.plan.actions.empty()) ++(SharesOf(again) == SharesOf(cycle) ? late : shifts);
       cluster.spec() = settled->spec();
+      if (i % 10 == 9) {
+        trades += CountTrades(cluster.spec());
+      }
     }
   }
   EXPECT_GT(evictions, seeds / kParts);
   EXPECT_LE(shifts, seeds / kParts);
+  // The search for the cheapest victims and moves is cut short by its budget, and may find the
+  // next cycle what it has missed: in one cycle of 500 at most.
+  EXPECT_LE(late, seeds * 100 / kParts / 500 + 1);
+  // Rarely a preemption lets a queue reclaim back what it has lost, once: of ten looks at each
+  // seed, fewer than one in twenty see it.
+  EXPECT_LE(trades, seeds * 10 / kParts / 20 + 2);
+  RecordProperty("late", static_cast<int>(late));
+  RecordProperty("trades", static_cast<int>(trades));
 }
 INSTANTIATE_TEST_SUITE_P(Parts, ChurnProperties, testing::Range(0, kParts));
 

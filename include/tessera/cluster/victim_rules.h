@@ -45,6 +45,9 @@ struct VictimRules {
   // more than it had: else others would reclaim what it gains, and it would preempt again. A
   // single plan may leave that to its caller, cycle after cycle may not.
   bool preempt_within_share = false;
+  // A gang that holds its minimum and grows makes of its own queue only pods yield that others have
+  // above theirs: minimums come first, so growth would evict what the cycle before has started.
+  bool growth_spares_minimums = false;
   // Seconds that a pod has run at least before it yields to anybody or moves. One suffices so
   // that cycles at one instant do not undo each other.
   int64_t min_pod_runtime = 1;

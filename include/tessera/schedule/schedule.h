@@ -53,7 +53,8 @@ struct CycleRules {
   bool settle = true;
   // What is said there of MIG charges and nominations is taken from `usage`. A cycle asks for
   // many, so each search for the cheapest victims is shorter than for a single plan.
-  RoomRules room = {.victims = {.preempt_within_share = true}, .exact_budget = 500};
+  RoomRules room = {.victims = {.preempt_within_share = true, .growth_spares_minimums = true},
+                    .exact_budget = 500};
   UsagePolicy usage;
   DivisionOptions division;
   // A gang below its minimum, within its entitlement, that waits for so many seconds holds the
