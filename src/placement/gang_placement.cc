@@ -38,6 +38,9 @@ class GangSearch {
     growing_ = true;
     const auto grow = [this](NodeRange range) { return GrowNode(0, range); };
     if (Constrained(0, AllNodes(), grow)) return Placed();
+    // Pods in several domains of a level that all of it requires: nothing was looked at.
+    const bool disagrees = failure_ == SearchOutcome::kDisagreement && HasMore();
+    if (!wanted_more_ && disagrees) return Failed(true);
     if (!wanted_more_) return {};
     if (!stuck_at_.valid()) failure_ = SearchOutcome::kDependency;
     if (options_.finder_withholds || budget_ <= 0) return Failed(false);
@@ -55,6 +58,13 @@ class GangSearch {
   using TryRange = absl::FunctionRef<bool(NodeRange)>;
 
   NodeRange AllNodes() const { return {0, snapshot_.num_nodes()}; }
+
+  bool HasMore() const {
+    for (int g = 0; g < view_.size(); ++g) {
+      if (view_.at(g).is_pod_set() && state_.placeable(view_.set_id(g)) > 0) return true;
+    }
+    return false;
+  }
 
   GangPlacement Placed() { return {SearchOutcome::kPlaced, std::move(placed_), PodSetId(), false}; }
 
