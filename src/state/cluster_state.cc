@@ -342,7 +342,7 @@ std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
           std::find_if(gpu_log_.begin() + static_cast<ptrdiff_t>(end), gpu_log_.end(),
                        [&undo](const GpuUndo& next) { return next.gpu == undo.gpu; });
       const bool last = later == gpu_log_.end();
-      const NodeId n = placements_[at(log_[i].pod)].node;
+      const NodeId n = tables_->node_of_gpu(static_cast<int>(undo.gpu));
       MigChange change;
       change.pod = log_[i].pod;
       change.node = n;

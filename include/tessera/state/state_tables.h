@@ -3,6 +3,7 @@
 
 // What a search needs to know of a snapshot and never changes, worked out once.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,11 @@ class StateTables {
     return first_gpu_[static_cast<size_t>(n.value()) + 1] - first_gpu(n);
   }
   int num_gpus() const { return first_gpu_.back(); }
+  // O(log nodes).
+  NodeId node_of_gpu(int gpu) const {
+    const auto after = std::upper_bound(first_gpu_.begin(), first_gpu_.end(), gpu);
+    return NodeId(static_cast<int32_t>(after - first_gpu_.begin()) - 1);
+  }
   int max_gpus_per_node() const { return max_gpus_per_node_; }
 
   // The resources that nodes hold, as indices of a `ResourceVector`. The amounts of
