@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "src/preemption/room_planner.h"
 #include "tessera/base/status.h"
+#include "tessera/preemption/room_memory.h"
+#include "tessera/share/book_pod.h"
 #include "tessera/share/usage.h"
 
 namespace tessera {
@@ -131,13 +133,9 @@ RoomPlan PlanMakeRoom(const Snapshot& snapshot, const FairShares& shares, Worklo
 }
 
 void CarryOut(const RoomPlan& plan, const RoomRules& rules, const RoomDesk& desk) {
-  const Snapshot& snapshot = desk.later->snapshot();
   const auto book = [&](PodId p, const PodPlacement& placement, int count) {
-    const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
-    const ResourceVector charge =
-        ChargeOf(snapshot, set.request_class, placement, rules.victims.mig_charge);
-    desk.ledger->Book(snapshot.info(set.workload).queue, charge * count,
-                      snapshot.workload(set.workload).is_preemptible());
+    BookPod(desk.later->snapshot(), rules.victims.mig_charge, *desk.ledger, p, placement, count);
+    if (desk.memory != nullptr) desk.memory->Note(p, placement.node);
   };
   for (PodId p : plan.evicted) {
     book(p, desk.later->placement(p), -1);

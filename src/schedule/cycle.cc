@@ -14,6 +14,7 @@
 #include "src/schedule/pending_report.h"
 #include "tessera/placement/gang_placement.h"
 #include "tessera/schedule/schedule.h"
+#include "tessera/share/book_pod.h"
 #include "tessera/share/quota_ledger.h"
 
 namespace tessera {
@@ -168,25 +169,16 @@ class Cycle {
     if (holders_asked_ >= kMostHolders || IsWhole(rooms_.latest(), w)) return false;
     // Else a queue keeps it from starting, not others.
     const std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())];
-    return attempt && !attempt->refusal && IsEntitled(w, {});
+    return attempt && !attempt->refusal && IsEntitled(w, /*alone=*/true);
   }
 
-  // Whether `w` could start within the entitlement of its queues once `gone` have ended; without
-  // them: or could not, whatever ends.
-  bool IsEntitled(WorkloadId w, std::optional<std::span<const PodId>> gone) const {
+  // Whether the minimum of `w` fits into the entitlement of its queues beside what they hold or,
+  // `alone`, into that at all.
+  bool IsEntitled(WorkloadId w, bool alone) const {
     const ResourceVector least = least_.OfMinimum(rooms_.latest(), w);
-    std::map<QueueId, ResourceVector> freed;
-    for (PodId p : gone.value_or(std::span<const PodId>())) {
-      const RequestClassId c = snapshot_.pod_set(snapshot_.pod_set_of(p)).request_class;
-      const ResourceVector charge =
-          ChargeOf(snapshot_, c, rooms_.latest().placement(p), rules_.usage.mig_charge);
-      for (QueueId q = LeafOf(WorkloadOf(p)); q.valid(); q = snapshot_.queues().parent(q)) {
-        freed[q] += charge;
-      }
-    }
     for (QueueId q = LeafOf(w); q.valid(); q = snapshot_.queues().parent(q)) {
       for (int r : {kCpu, kMemory, kGpu}) {
-        const int64_t held = gone ? ledger_.allocated(q)[r] - freed[q][r] : 0;
+        const int64_t held = alone ? 0 : ledger_.allocated(q)[r];
         if (least[r] > 0 && held + least[r] > shares_.of(q).fair_share[r]) return false;
       }
     }
@@ -197,7 +189,14 @@ class Cycle {
     ++holders_asked_;
     const auto yields = [this, w](PodId p) { return YieldsTo(WorkloadOf(p), w); };
     std::optional<HeldPlaces> held = FindPlacesToHold(rooms_.latest(), w, yields);
-    if (held && IsEntitled(w, held->in_the_way)) rooms_.Hold(*std::move(held));
+    if (!held) return;
+    const QuotaLedger::Mark mark = ledger_.GetMark();
+    for (PodId p : held->in_the_way) {
+      BookPod(snapshot_, rules_.usage.mig_charge, ledger_, p, rooms_.latest().placement(p), -1);
+    }
+    const bool entitled = IsEntitled(w, /*alone=*/false);
+    ledger_.RollBack(mark);
+    if (entitled) rooms_.Hold(*std::move(held));
   }
 
   // Whether the rules let `v` be made to yield for `w`, which is within its entitlement.

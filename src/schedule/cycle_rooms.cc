@@ -4,7 +4,7 @@
 #include <climits>
 #include <iterator>
 
-#include "src/schedule/ledger_account.h"
+#include "tessera/share/book_pod.h"
 #include "tessera/state/plan_writer.h"
 
 namespace tessera {
@@ -242,13 +242,8 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
     memory_.Forget();
   }
   later_->memory = {};
-  for (PodId p : plan.evicted) memory_.Note(p, later_->state.placement(p).node);
-  for (const PodTarget& move : plan.moved) {
-    memory_.Note(move.pod, later_->state.placement(move.pod).node);
-    memory_.Note(move.pod, move.placement.node);
-  }
-  for (const PodTarget& target : plan.placed) memory_.Note(target.pod, target.placement.node);
-  tessera::CarryOut(plan, room_rules_, {nullptr, &later_->state, &ledger, nullptr, {}, {}});
+  tessera::CarryOut(plan, room_rules_,
+                    {.later = &later_->state, .ledger = &ledger, .memory = &memory_});
   for (PodId p : plan.evicted) {
     spared_[at(p)] = 1;
     has_lost_[at(WorkloadOf(p))] = waits_[at(WorkloadOf(p))] = 1;

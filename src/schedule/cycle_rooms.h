@@ -64,7 +64,7 @@ class CycleRooms {
   // Those yield whom `plan` names, the claimant is nominated. `ledger` is charged.
   void CarryOut(const RoomPlan& plan, QuotaLedger& ledger);
 
-  // Others leave these places alone from now on, but for those that may `Backfill`.
+  // Others leave these places alone from now on, but for those that `PlaceUnit` lets use them.
   void Hold(HeldPlaces held);
   // No longer so for `w`; for anybody.
   void Lift(WorkloadId w);

@@ -11,15 +11,6 @@
 
 namespace tessera {
 
-// Books `count` times what `p` is charged at `placement`.
-inline void BookPod(const Snapshot& snapshot, MigCharge rule, QuotaLedger& ledger, PodId p,
-                    const PodPlacement& placement, int count) {
-  const PodSetInfo& set = snapshot.pod_set(snapshot.pod_set_of(p));
-  ledger.Book(snapshot.info(set.workload).queue,
-              ChargeOf(snapshot, set.request_class, placement, rule) * count,
-              snapshot.workload(set.workload).is_preemptible());
-}
-
 // Charges pods to a leaf queue.
 class LedgerAccount : public Account {
  public:

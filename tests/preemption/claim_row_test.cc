@@ -46,13 +46,7 @@ struct Desk {
   }
 
   void CarryOut(const RoomPlan& plan, const RoomRules& rules) {
-    for (PodId p : plan.evicted) memory.Note(p, later.placement(p).node);
-    for (const PodTarget& move : plan.moved) {
-      memory.Note(move.pod, later.placement(move.pod).node);
-      memory.Note(move.pod, move.placement.node);
-    }
-    for (const PodTarget& target : plan.placed) memory.Note(target.pod, target.placement.node);
-    tessera::CarryOut(plan, rules, Without());
+    tessera::CarryOut(plan, rules, With());
     later.Commit();
     ledger.Commit();
   }

@@ -133,7 +133,7 @@ RoomPlan PlanMakeRoom(const Snapshot& snapshot, const FairShares& shares, Worklo
                       const RoomRules& rules = {});
 
 // Does to the desk what the plan says: victims leave, moved pods and the claimant hold their
-// new places, and the ledger is charged. Nothing is committed.
+// new places, the ledger is charged, and the memory is told. Nothing is committed.
 void CarryOut(const RoomPlan& plan, const RoomRules& rules, const RoomDesk& desk);
 
 }  // namespace tessera
