@@ -319,11 +319,12 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
   YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
                      desk_.yielding, desk_.spared, {}};
   if (desk_.memory != nullptr) policy.ages = desk_.memory->rows().ages();
-  if (ClaimRow* row = RowFor(rights, need, policy, Attempts().front())) {
-    return Yield(step, rights, need, again, row->book(), row);
+  const std::vector<RoomClaim> attempts = Attempts();
+  if (ClaimRow* row = RowFor(rights, need, policy, attempts.front())) {
+    return Yield(step, rights, need, again, attempts, row->book(), row);
   }
   YieldBook book(state_, ledger_, *desk_.shares, policy, rights, w_, need);
-  return Yield(step, rights, need, again, book, nullptr);
+  return Yield(step, rights, need, again, attempts, book, nullptr);
 }
 
 // What is kept for such claims, where that can be: none of it depends on the workload but its
@@ -351,10 +352,10 @@ ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
 }
 
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,
-                            YieldBook& book, ClaimRow* row) {
+                            std::span<const RoomClaim> attempts, YieldBook& book, ClaimRow* row) {
   const size_t charges = ledger_.GetMark();
   std::optional<Draft> best;
-  for (const RoomClaim& claim : Attempts()) {
+  for (const RoomClaim& claim : attempts) {
     std::optional<Draft> draft = TryGreedy(book, claim, row);
     if (draft && (!best || draft->cost() < best->cost())) best = std::move(draft);
   }

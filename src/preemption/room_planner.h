@@ -56,7 +56,7 @@ class RoomPlanner {
   RoomPlan RefuseCharge(RoomStep step, const QuotaRefusal& refusal) const;
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again);
   RoomPlan Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need, bool again,
-                 YieldBook& book, ClaimRow* row);
+                 std::span<const RoomClaim> attempts, YieldBook& book, ClaimRow* row);
   ClaimRow* RowFor(YieldRights rights, const ClaimantNeed& need, const YieldPolicy& policy,
                    const RoomClaim& claim) const;
   std::optional<RoomPlan> Gate(RoomStep step, YieldRights rights, const ClaimantNeed& need);
