@@ -10,9 +10,10 @@ namespace {
 // Carries out actions one by one on the nouns of a snapshot.
 class Applier {
  public:
-  explicit Applier(const Snapshot& snapshot)
+  Applier(const Snapshot& snapshot, std::optional<int64_t> start)
       : snapshot_(snapshot),
         spec_(snapshot.spec()),
+        start_(start),
         entries_(static_cast<size_t>(snapshot.num_pods()), kNone) {
     for (const Workload& workload : spec_.workloads) {
       for (size_t i = 0; i < workload.pods.size(); ++i) {
@@ -90,7 +91,7 @@ class Applier {
         if (pod.phase != PodPhase::kNominated || pod.index == kNone) continue;
         MakeReady(pod);
         pod.phase = PodPhase::kRunning;
-        pod.started = spec_.now;
+        pod.started = start_;
         pod.expires.reset();
       }
     }
@@ -163,7 +164,7 @@ class Applier {
     pod.phase = phase;
     pod.node = node;
     pod.devices = devices;
-    if (phase == PodPhase::kRunning) pod.started = spec_.now;
+    if (phase == PodPhase::kRunning) pod.started = start_;
     pod.expires = expires;
     std::vector<Pod>& pods = WorkloadOf(p).pods;
     entries_[At(p)] = static_cast<int>(pods.size());
@@ -255,11 +256,13 @@ class Applier {
 
   const Snapshot& snapshot_;
   SnapshotSpec spec_;
+  const std::optional<int64_t> start_;  // of what starts
   std::vector<int> entries_;  // by PodId: its entry that is not releasing, in its workload's pods
 };
 
-absl::StatusOr<Snapshot> Carry(const Snapshot& snapshot, const Plan& plan, bool settle) {
-  Applier applier(snapshot);
+absl::StatusOr<Snapshot> Carry(const Snapshot& snapshot, const Plan& plan, bool settle,
+                               std::optional<int64_t> start) {
+  Applier applier(snapshot, start);
   for (size_t i = 0; i < plan.actions.size(); ++i) {
     const absl::Status status = std::visit(applier, plan.actions[i]);
     if (!status.ok()) {
@@ -273,11 +276,15 @@ absl::StatusOr<Snapshot> Carry(const Snapshot& snapshot, const Plan& plan, bool 
 }  // namespace
 
 absl::StatusOr<Snapshot> Apply(const Snapshot& snapshot, const Plan& plan) {
-  return Carry(snapshot, plan, false);
+  return Carry(snapshot, plan, false, snapshot.now());
 }
 
 absl::StatusOr<Snapshot> ApplyAndSettle(const Snapshot& snapshot, const Plan& plan) {
-  return Carry(snapshot, plan, true);
+  return Carry(snapshot, plan, true, snapshot.now());
+}
+
+absl::StatusOr<Snapshot> ApplyAndSettleUndated(const Snapshot& snapshot, const Plan& plan) {
+  return Carry(snapshot, plan, true, std::nullopt);
 }
 
 }  // namespace tessera

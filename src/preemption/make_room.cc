@@ -105,6 +105,11 @@ RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules
   return YieldWith(RoomPlanner(desk, w, rules, cost), {});
 }
 
+bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules) {
+  const auto no_cost = [](const Victim&) { return int64_t{0}; };
+  return RoomPlanner(desk, w, rules, no_cost).MightMakeRoom();
+}
+
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
   RoomPlanner planner(desk, w, rules, cost);
   RoomPlan free = planner.Free();

@@ -23,6 +23,8 @@ class RoomPlanner {
   RoomPlan Free();
   // The rights by which anybody could yield, as far as the desk tells at once.
   YieldRights Possible() const;
+  // Whether anybody could yield or move, as far as the desk tells at once.
+  bool MightMakeRoom();
   // What is said of a step by which nobody may yield.
   RoomPlan RefuseNobody(RoomStep step) const {
     return Refuse(step, true, PendingReason::kInsufficientGpus, "nothing may yield");

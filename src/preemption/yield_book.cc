@@ -121,8 +121,10 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
     if (workload_of(p) == claimant) continue;
-    if (policy_.yielding.empty() ? !Stands(p) : !policy_.yielding[at(p)]) continue;
+    const bool open = !policy_.open.empty() && policy_.open[at(p)];
+    if (policy_.yielding.empty() ? !Stands(p) && !open : !policy_.yielding[at(p)]) continue;
     if (gang.rule == YieldRule::kMoved && snapshot_.pod_phase(p) == PodPhase::kNominated) continue;
+    if (gang.rule == YieldRule::kMoved && !policy_.unmoved.empty() && policy_.unmoved[at(p)]) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }
@@ -169,7 +171,8 @@ void YieldBook::PriceCandidates() {
     const int64_t since = std::max(start, snapshot_.workload(w).last_checkpoint.value_or(start));
     if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
     const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);
-    pod_costs_[at(p)] = {points, rank[at(w)]};
+    const bool open = !policy_.open.empty() && policy_.open[at(p)];
+    pod_costs_[at(p)] = {open ? 0 : points, rank[at(w)]};
   }
 }
 

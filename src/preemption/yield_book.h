@@ -60,6 +60,8 @@ struct YieldPolicy {
   bool honour_nominations = true;
   std::span<const char> yielding;  // `RoomDesk`
   std::span<const char> spared;
+  std::span<const char> open;
+  std::span<const char> unmoved;
   std::span<const int32_t> ages;  // `RankByAge`; empty: ranked anew
 };
 

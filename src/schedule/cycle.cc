@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/schedule/claim_memory.h"
+#include "src/schedule/cycle_draft.h"
 #include "src/schedule/cycle_rooms.h"
 #include "src/schedule/held_places.h"
 #include "src/schedule/job_facts.h"
@@ -22,11 +23,13 @@ namespace {
 
 class Cycle {
  public:
-  Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions)
+  Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions,
+        const Foresight& foresight)
       : snapshot_(snapshot),
         rules_(rules),
         room_rules_(RoomRulesOf(rules)),
         cost_(functions.cost),
+        foresight_(foresight),
         usage_(MeasureUsage(snapshot, rules.usage)),
         shares_(DivideFairShares(snapshot, rules.usage, usage_, functions.divide, rules.division)),
         ledger_(snapshot.queues(), usage_, shares_.capacity),
@@ -35,23 +38,21 @@ class Cycle {
               functions.serve(snapshot.queues(), shares_, ledger_,
                               {&snapshot.resources(), shares_.capacity}),
               functions.before, least_),
-        rooms_(snapshot, rules_, room_rules_, functions.find),
+        rooms_(snapshot, rules_, room_rules_, functions.find, foresight.unmoved),
         attempts_(static_cast<size_t>(snapshot.num_workloads())) {}
 
-  CycleResult Run() {
+  CycleDraft Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
-    int64_t before = -1;
-    do {
-      before = rooms_.version();
-      for (CycleStep step : rules_.steps) RunStep(step);
-    } while (rules_.settle && rooms_.version() != before);
-    CycleResult result;
+    for (turn_ = 0; turn_ <= foresight_.last_turn(); ++turn_) Settle();
+    CycleDraft draft;
+    draft.may_be_undone = rules_.settle && MayBeUndone();
+    CycleResult& result = draft.result;
     result.reservations = std::move(reservations_);
     result.plan.actions = rooms_.TakeActions();
     result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
     result.certificates = std::move(certificates_);
-    return result;
+    return draft;
   }
 
  private:
@@ -60,8 +61,17 @@ class Cycle {
     return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
   }
 
+  void Settle() {
+    int64_t before = -1;
+    do {
+      before = rooms_.version();
+      for (CycleStep step : rules_.steps) RunStep(step);
+    } while (rules_.settle && rooms_.version() != before);
+  }
+
   void RunStep(CycleStep step) {
     ++round_;
+    rooms_.CountLowest();
     if (step == CycleStep::kEndStale) return EndStale();
     step_ = step;
     if (rules_.growth == ElasticGrowth::kInTurn) {
@@ -94,12 +104,22 @@ class Cycle {
       if (!rules_.settle && rooms_.has_lost(w)) continue;
       // What holds places has had its turn.
       if (rooms_.holds(w)) continue;
+      if (foresight_.turn(w) > turn_) continue;
       if (HasPlaceable(state, w) && wanted(StageOf(state, w))) jobs_.Push(state, w);
     }
     jobs_.RankAll(rooms_.latest());
     for (WorkloadId w = jobs_.Next(); w.valid(); w = jobs_.Next()) {
       if (Serve(w) && HasPlaceable(rooms_.latest(), w) && MayRejoin()) {
         jobs_.Push(rooms_.latest(), w);
+      }
+      // Who has lost something waits like others.
+      for (WorkloadId v : std::exchange(losers_, {})) {
+        const ClusterState& state = rooms_.latest();
+        if (rules_.settle && HasPlaceable(state, v) && wanted(StageOf(state, v)) &&
+            foresight_.turn(v) <= turn_) {
+          jobs_.Push(state, v);
+        }
+        jobs_.Rank(state, LeafOf(v));
       }
       jobs_.Rank(rooms_.latest(), LeafOf(w));
     }
@@ -273,17 +293,21 @@ class Cycle {
   bool MakeRoom(WorkloadId w) {
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
-    if (rules_.settle && rooms_.has_open() && Rearrange(w)) return true;
+    if (rules_.settle && rooms_.has_open() && (Rearrange(w) || RearrangeAndEvict(w))) return true;
     RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
     if (!plan.found()) {
       claims.Note(rooms_.latest(), w, round_, rooms_.holding_version());
       return false;
     }
+    CarryOut(std::move(plan));
+    return true;
+  }
+
+  void CarryOut(RoomPlan plan) {
     rooms_.CarryOut(plan, ledger_);
     ledger_.Commit();
-    for (PodId p : plan.evicted) jobs_.Rank(rooms_.latest(), LeafOf(WorkloadOf(p)));
+    for (PodId p : plan.evicted) losers_.push_back(WorkloadOf(p));
     certificates_.push_back(std::move(plan.certificate));
-    return true;
   }
 
   // What this cycle started on free capacity makes way for `w`, if `w` has the right to that:
@@ -291,11 +315,7 @@ class Cycle {
   bool Rearrange(WorkloadId w) {
     const RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, rooms_.open()));
     if (!plan.found()) return false;
-    std::vector<WorkloadId> giving;
-    for (PodId p : plan.evicted) giving.push_back(WorkloadOf(p));
-    for (const PodTarget& move : plan.moved) giving.push_back(WorkloadOf(move.pod));
-    std::ranges::sort(giving);
-    giving.erase(std::unique(giving.begin(), giving.end()), giving.end());
+    const std::vector<WorkloadId> giving = GivingTo(plan);
     std::vector<std::vector<PodTarget>> staying;
     for (WorkloadId v : giving) {
       staying.push_back(StayingOf(v, plan));
@@ -306,8 +326,47 @@ class Cycle {
     }
     rooms_.Start(w, plan.placed, ledger_);
     ledger_.Commit();
-    for (WorkloadId v : giving) jobs_.Rank(rooms_.latest(), LeafOf(v));
+    losers_.insert(losers_.end(), giving.begin(), giving.end());
     return true;
+  }
+
+  // The same where others have to yield as well. By what right they do depends on what queues
+  // hold without what is taken back, so that comes first.
+  bool RearrangeAndEvict(WorkloadId w) {
+    RoomDesk desk = rooms_.Desk(ledger_, shares_, {});
+    const std::vector<int> lowest = rooms_.LowestOfAll();
+    desk.open = rooms_.open();
+    desk.lowest = lowest;
+    RoomPlan plan = PlanFor(w, desk);
+    if (!plan.found()) return false;
+    const std::vector<WorkloadId> giving = GivingTo(plan);
+    std::vector<std::vector<PodTarget>> started;
+    for (WorkloadId v : giving) {
+      started.push_back(StayingOf(v, {}));
+      rooms_.Withdraw(v, ledger_);
+    }
+    if (!giving.empty()) plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+    if (!plan.found()) {
+      for (size_t i = 0; i < giving.size(); ++i) rooms_.Start(giving[i], started[i], ledger_);
+      ledger_.Commit();
+      return false;
+    }
+    CarryOut(std::move(plan));
+    losers_.insert(losers_.end(), giving.begin(), giving.end());
+    return true;
+  }
+
+  // Workloads of which `plan` takes back what this cycle has started, or moves it.
+  std::vector<WorkloadId> GivingTo(const RoomPlan& plan) const {
+    std::vector<WorkloadId> giving;
+    const auto note = [&](PodId p) {
+      if (rooms_.open()[static_cast<size_t>(p.value())] != 0) giving.push_back(WorkloadOf(p));
+    };
+    for (PodId p : plan.evicted) note(p);
+    for (const PodTarget& move : plan.moved) note(move.pod);
+    std::ranges::sort(giving);
+    giving.erase(std::unique(giving.begin(), giving.end()), giving.end());
+    return giving;
   }
 
   // What this cycle started of `v` and `plan` leaves to it, where it is then.
@@ -322,6 +381,20 @@ class Cycle {
       }
     }
     return staying;
+  }
+
+  // Whether somebody who waits might make yield what this cycle has started or moved, as soon as
+  // that is possible.
+  bool MayBeUndone() {
+    const std::optional<std::vector<int>> lowest = rooms_.LowestOfChanged();
+    if (!lowest) return false;
+    RoomDesk desk = rooms_.Desk(ledger_, shares_, {});
+    desk.lowest = *lowest;
+    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+      const WorkloadId w(i);
+      if (HasPlaceable(rooms_.latest(), w) && MightMakeRoom(desk, w, room_rules_)) return true;
+    }
+    return false;
   }
 
   // --- What should not run --------------------------------------------------
@@ -351,6 +424,7 @@ class Cycle {
   const CycleRules& rules_;
   const RoomRules room_rules_;
   const VictimCost cost_;
+  const Foresight& foresight_;
   const std::vector<QueueUsage> usage_;
   FairShares shares_;
   QuotaLedger ledger_;
@@ -362,16 +436,18 @@ class Cycle {
   std::vector<Certificate> certificates_;
   std::vector<Reservation> reservations_;
   CycleStep step_ = CycleStep::kAllocate;
+  int turn_ = 0;  // `Foresight`: who is served by now
   bool growing_ = false;
+  std::vector<WorkloadId> losers_;  // who has just lost something
   int holders_asked_ = 0;
   int64_t round_ = 0;
 };
 
 }  // namespace
 
-CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
-                     const CycleFunctions& functions) {
-  return Cycle(snapshot, rules, functions).Run();
+CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,
+                      const CycleFunctions& functions, const Foresight& foresight) {
+  return Cycle(snapshot, rules, functions, foresight).Run();
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
+#include <utility>
 
 #include "tessera/share/book_pod.h"
 #include "tessera/state/plan_writer.h"
@@ -10,7 +11,8 @@
 namespace tessera {
 
 CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
-                       const RoomRules& room_rules, PodFinder find)
+                       const RoomRules& room_rules, PodFinder find,
+                       std::span<const char> unmoved)
     : snapshot_(snapshot),
       rules_(rules),
       room_rules_(room_rules),
@@ -22,16 +24,11 @@ CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
       was_withdrawn_(waits_.size()),
       open_(static_cast<size_t>(snapshot.num_pods())),
       spared_(open_.size()),
+      unmoved_(unmoved),
       lowest_(static_cast<size_t>(snapshot.queues().size()), INT_MAX),
       lowest_open_(lowest_.size(), INT_MAX),
       action_of_(open_.size()),
       memory_(snapshot) {
-  for (int i = 0; i < snapshot.num_workloads(); ++i) {
-    const Workload& workload = snapshot.workload(WorkloadId(i));
-    if (!workload.is_preemptible() || workload.pods.empty()) continue;
-    int& lowest = lowest_[at(snapshot.info(WorkloadId(i)).queue)];
-    lowest = std::min(lowest, workload.priority);
-  }
   if (snapshot.releasing().empty()) return;
   const InitialPods initial{.nominated = rules.usage.honour_nominations, .releasing = false};
   later_ = Room{ClusterState(tables_, initial), {}};
@@ -78,7 +75,8 @@ GangPlacement CycleRooms::SearchIn(Room& room, WorkloadId w, Account& account,
 // The first room that takes it, now before later.
 GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
   // What joins a gang that waits for its place waits, too.
-  const bool now_allowed = waits_[at(w)] == 0 && unreserved_.empty();
+  const bool now_allowed =
+      waits_[at(w)] == 0 && unreserved_.empty() && unreserved_holds_ == 0;
   std::vector<std::pair<Room*, bool>> rooms;
   if (later_ && rules_.await_shared_gpu) {
     if (now_allowed) rooms.emplace_back(&now_, true);
@@ -140,7 +138,12 @@ void CycleRooms::LiftAll() {
 void CycleRooms::Reserve(const HeldPlaces& held) {
   ++holding_;
   for (const auto& [p, placement] : held.places) {
-    now_.state.Reserve(p, placement);
+    // Who leaves in this cycle still holds another place now.
+    if (spared_[at(p)] != 0) {
+      ++unreserved_holds_;
+    } else {
+      now_.state.Reserve(p, placement);
+    }
     if (later_) later_->state.Reserve(p, placement);
     memory_.Note(p, placement.node);
   }
@@ -150,7 +153,11 @@ void CycleRooms::Reserve(const HeldPlaces& held) {
 void CycleRooms::Release(const HeldPlaces& held) {
   ++holding_;
   for (const auto& [p, placement] : held.places) {
-    now_.state.Remove(p);
+    if (spared_[at(p)] != 0) {
+      --unreserved_holds_;
+    } else {
+      now_.state.Remove(p);
+    }
     if (later_) later_->state.Remove(p);
     memory_.Note(p, placement.node);
   }
@@ -183,9 +190,7 @@ void CycleRooms::Accept(Room& room, WorkloadId w, std::span<const PodId> pods) {
 void CycleRooms::Open(WorkloadId w, std::span<const PodId> pods) {
   for (PodId p : pods) open_[at(p)] = 1;
   opened_.insert(opened_.end(), pods.begin(), pods.end());
-  if (!snapshot_.workload(w).is_preemptible()) return;
-  int& lowest = lowest_open_[at(snapshot_.info(w).queue)];
-  lowest = std::min(lowest, snapshot_.workload(w).priority);
+  NoteLowest(w, lowest_open_);
 }
 
 // Which action starts which pod, of those from `first` on.
@@ -247,6 +252,7 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   for (PodId p : plan.evicted) {
     spared_[at(p)] = 1;
     has_lost_[at(WorkloadOf(p))] = waits_[at(WorkloadOf(p))] = 1;
+    if (std::exchange(open_[at(p)], 0) != 0) std::erase(opened_, p);
   }
   for (const std::vector<PodTarget>* targets : {&plan.moved, &plan.placed}) {
     for (const PodTarget& target : *targets) {
@@ -254,12 +260,78 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
       ReserveNow({&target.pod, 1});
     }
   }
-  // By what right somebody yields depends on what queues hold, so nothing is taken back now.
-  for (PodId p : opened_) open_[at(p)] = 0;
-  opened_.clear();
-  std::ranges::fill(lowest_open_, INT_MAX);
+  Close(plan);
   std::ranges::copy(plan.actions, std::back_inserter(actions_));
   Commit();
+}
+
+// Whether others may reclaim of a queue depends on what it holds, so nothing of it is taken back
+// from now on.
+void CycleRooms::Close(const RoomPlan& plan) {
+  if (plan.placed.empty()) return;
+  const QueueTree& tree = snapshot_.queues();
+  const QueueId claimant = snapshot_.info(WorkloadOf(plan.placed.front().pod)).queue;
+  std::vector<char> judged(static_cast<size_t>(tree.size()));
+  for (PodId p : plan.evicted) {
+    const QueueId leaf = snapshot_.info(WorkloadOf(p)).queue;
+    if (leaf == claimant) continue;
+    for (QueueId q = leaf; q.valid(); q = tree.parent(q)) judged[at(q)] = 1;
+  }
+  for (QueueId q = claimant; q.valid(); q = tree.parent(q)) judged[at(q)] = 0;
+  std::ranges::fill(lowest_open_, INT_MAX);
+  std::erase_if(opened_, [&](PodId p) {
+    const WorkloadId w = WorkloadOf(p);
+    for (QueueId q = snapshot_.info(w).queue; q.valid(); q = tree.parent(q)) {
+      if (judged[at(q)] == 0) continue;
+      open_[at(p)] = 0;
+      return true;
+    }
+    NoteLowest(w, lowest_open_);
+    return false;
+  });
+}
+
+void CycleRooms::NoteLowest(WorkloadId w, std::vector<int>& lowest) const {
+  if (!snapshot_.workload(w).is_preemptible()) return;
+  int& priority = lowest[at(snapshot_.info(w).queue)];
+  priority = std::min(priority, snapshot_.workload(w).priority);
+}
+
+// The same that the next cycle would find, at the same time: what has just started does not yield.
+void CycleRooms::CountLowest() {
+  std::ranges::fill(lowest_, INT_MAX);
+  for (int i = 0; i < snapshot_.num_pods(); ++i) {
+    const PodId p(i);
+    if (!latest().is_placed(p) || spared_[at(p)] != 0 || IsChanged(p)) continue;
+    const int64_t start = snapshot_.pod_started(p);
+    const bool stands = start == INT64_MAX ||
+                        snapshot_.now() - start >= room_rules_.victims.min_pod_runtime;
+    if (stands) NoteLowest(WorkloadOf(p), lowest_);
+  }
+}
+
+bool CycleRooms::IsChanged(PodId p) const {
+  const PodPhase phase = snapshot_.pod_phase(p);
+  const bool was_there = phase == PodPhase::kRunning || phase == PodPhase::kNominated;
+  return !was_there || latest().placement(p) != snapshot_.pod_placement(p);
+}
+
+std::vector<int> CycleRooms::LowestOfAll() const {
+  std::vector<int> lowest = lowest_;
+  for (size_t q = 0; q < lowest.size(); ++q) lowest[q] = std::min(lowest[q], lowest_open_[q]);
+  return lowest;
+}
+
+std::optional<std::vector<int>> CycleRooms::LowestOfChanged() const {
+  std::vector<int> lowest(lowest_.size(), INT_MAX);
+  bool any = false;
+  for (int i = 0; i < snapshot_.num_pods(); ++i) {
+    const PodId p(i);
+    if (!latest().is_placed(p) || !IsChanged(p)) continue;
+    any = true;
+    NoteLowest(WorkloadOf(p), lowest);
+  }
+  return any ? std::optional(std::move(lowest)) : std::nullopt;
 }
 
 std::vector<PodId> CycleRooms::OpenOf(WorkloadId w) const {

@@ -22,7 +22,7 @@ namespace tessera {
 class CycleRooms {
  public:
   CycleRooms(const Snapshot& snapshot, const CycleRules& rules, const RoomRules& room_rules,
-             PodFinder find);
+             PodFinder find, std::span<const char> unmoved);
 
   // Once all have left that leave.
   ClusterState& latest() { return later_ ? later_->state : now_.state; }
@@ -40,6 +40,12 @@ class CycleRooms {
   // it may still be taken back.
   std::span<const char> open() const { return open_; }
   bool has_open() const { return !opened_.empty(); }
+  // Looks anew at what stood before and may yield.
+  void CountLowest();
+  // `RoomDesk::lowest` of that and of open pods, together; and of what this cycle has started or
+  // moved, unless that is nothing.
+  std::vector<int> LowestOfAll() const;
+  std::optional<std::vector<int>> LowestOfChanged() const;
 
   // What planners of room have at hand; `yielding` as there.
   RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
@@ -49,6 +55,8 @@ class CycleRooms {
             &shares,
             yielding,
             spared_,
+            {},
+            unmoved_,
             yielding.empty() ? lowest_ : lowest_open_,
             &memory_};
   }
@@ -113,6 +121,9 @@ class CycleRooms {
   void Reserve(const HeldPlaces& held);
   void Release(const HeldPlaces& held);
   void Open(WorkloadId w, std::span<const PodId> pods);
+  void Close(const RoomPlan& plan);
+  void NoteLowest(WorkloadId w, std::vector<int>& lowest) const;
+  bool IsChanged(PodId p) const;
   void NoteActions(size_t first);
   bool BindIfFree(std::span<const PodId> pods);
   void ReserveNow(std::span<const PodId> pods);
@@ -128,11 +139,13 @@ class CycleRooms {
   // Places that pods will get which still hold another: `now_` lacks them, and tells what is free
   // at best.
   std::vector<PodPlacement> unreserved_;
+  int unreserved_holds_ = 0;  // the same of places that are held
   bool anyone_leaves_ = false;  // by this plan
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
   std::vector<char> has_lost_, was_withdrawn_;
   std::vector<char> open_, spared_;        // by pod
+  const std::span<const char> unmoved_;  // `RoomDesk`
   std::vector<int> lowest_, lowest_open_;  // `RoomDesk::lowest`: of what stood before, of open pods
   std::vector<PodId> opened_;              // those that are open
   std::vector<size_t> action_of_;          // by open pod: which one starts it

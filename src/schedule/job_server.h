@@ -22,9 +22,12 @@ class JobServer {
       : snapshot_(snapshot),
         order_(std::move(order)),
         least_(least),
-        jobs_(static_cast<size_t>(snapshot.queues().size()), Jobs(ServedLater{before})) {}
+        jobs_(static_cast<size_t>(snapshot.queues().size()), Jobs(ServedLater{before})),
+        waits_(static_cast<size_t>(snapshot.num_workloads())) {}
 
+  // Unless it waits already.
   void Push(const ClusterState& state, WorkloadId w) {
+    if (std::exchange(waits_[static_cast<size_t>(w.value())], 1) != 0) return;
     const Workload& workload = snapshot_.workload(w);
     jobs(snapshot_.info(w).queue)
         .push({workload.priority, StageOf(state, w), workload.submitted, w});
@@ -48,6 +51,7 @@ class JobServer {
     if (!q.valid()) return WorkloadId();
     const WorkloadId w = jobs(q).top().workload;
     jobs(q).pop();
+    waits_[static_cast<size_t>(w.value())] = 0;
     return w;
   }
 
@@ -67,7 +71,8 @@ class JobServer {
   const Snapshot& snapshot_;
   const std::unique_ptr<QueueServer> order_;
   const LeastCharges& least_;
-  std::vector<Jobs> jobs_;  // by queue
+  std::vector<Jobs> jobs_;   // by queue
+  std::vector<char> waits_;  // by workload
 };
 
 }  // namespace tessera

@@ -110,6 +110,10 @@ absl::StatusOr<Snapshot> Apply(const Snapshot& snapshot, const Plan& plan);
 // pods run from `now` on.
 absl::StatusOr<Snapshot> ApplyAndSettle(const Snapshot& snapshot, const Plan& plan);
 
+// The same, but it is not said since when pods run that the plan starts or moves, as if they had
+// always run: no min-runtime protects them.
+absl::StatusOr<Snapshot> ApplyAndSettleUndated(const Snapshot& snapshot, const Plan& plan);
+
 }  // namespace tessera
 
 #endif  // TESSERA_CLUSTER_PLAN_H_

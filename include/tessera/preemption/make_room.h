@@ -48,6 +48,9 @@ struct RoomDesk {
   // `spared`.
   std::span<const char> yielding = {};
   std::span<const char> spared = {};
+  // By pod; empty: none. `open` may yield as well, and costs nothing; `unmoved` does not move.
+  std::span<const char> open = {};
+  std::span<const char> unmoved = {};
   // By queue: what may yield of a leaf has at least this priority; INT_MAX: nothing may. Not
   // empty, it spares planners to look for victims where there are none, and them only then say
   // so in short.
@@ -113,6 +116,10 @@ RoomPlan PlanConsolidation(const RoomDesk& desk, WorkloadId w, const RoomRules& 
 RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
 // The same, but first by what is free, idle MIG instances carved anew.
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
+
+// Whether somebody might yield for `w`, by what `desk.lowest` and the queues say; false is certain
+// where nothing below what `lowest` says may yield. O(queues + GPUs).
+bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules);
 
 // The same with a host's `VictimOrder`.
 template <VictimOrder Order = VictimWeights>

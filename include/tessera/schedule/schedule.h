@@ -51,6 +51,8 @@ struct CycleRules {
   // once, each job has one turn in a step in which others yield, and who lost something in
   // this cycle waits for the next.
   bool settle = true;
+  // How often a cycle that settles is planned anew because the next one would undo some of it.
+  int rehearsals = 10;
   // What is said there of MIG charges and nominations is taken from `usage`. A cycle asks for
   // many, so each search for the cheapest victims is shorter than for a single plan.
   RoomRules room = {.victims = {.preempt_within_share = true, .growth_spares_minimums = true},

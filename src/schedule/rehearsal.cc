@@ -1,0 +1,71 @@
+// A cycle is planned, the next one is rehearsed, and what that would undo is planned anew.
+
+#include <variant>
+#include <vector>
+
+#include "src/schedule/cycle_draft.h"
+#include "tessera/cluster/plan.h"
+#include "tessera/schedule/schedule.h"
+
+namespace tessera {
+namespace {
+
+enum class Change : char { kNone, kStarted, kMoved };
+
+// By pod: what `plan` does with it.
+std::vector<Change> ChangesBy(const Snapshot& snapshot, const Plan& plan) {
+  std::vector<Change> changes(static_cast<size_t>(snapshot.num_pods()), Change::kNone);
+  const auto note = [&](const PodRef& pod, Change change) {
+    changes[static_cast<size_t>(snapshot.FindPod(pod)->value())] = change;
+  };
+  for (const Action& action : plan.actions) {
+    if (const auto* bind = std::get_if<BindAction>(&action)) note(bind->pod, Change::kStarted);
+    if (const auto* later = std::get_if<NominateAction>(&action)) {
+      note(later->pod, Change::kStarted);
+    }
+    if (const auto* move = std::get_if<MoveAction>(&action)) note(move->pod, Change::kMoved);
+  }
+  return changes;
+}
+
+// Learns what of `plan` the cycle after it would undo, if what the plan starts could be made to
+// yield like work that has run for long; false: nothing that is not known.
+bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rules,
+              const CycleFunctions& functions, Foresight& foresight) {
+  const absl::StatusOr<Snapshot> next = ApplyAndSettleUndated(snapshot, plan);
+  if (!next.ok()) return false;
+  const CycleDraft then = DraftCycle(*next, rules, functions, Foresight(*next));
+  const std::vector<Change> changes = ChangesBy(snapshot, plan);
+  const Foresight known = foresight;
+  const auto note = [&](const PodRef& ref) {
+    const PodId p = *snapshot.FindPod(ref);
+    const size_t at = static_cast<size_t>(p.value());
+    if (changes[at] == Change::kMoved) foresight.unmoved[at] = 1;
+    if (changes[at] != Change::kStarted) return;
+    const size_t w =
+        static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
+    foresight.turns[w] =
+        static_cast<char>(std::min(known.turns[w] + 1, Foresight::kLastTurn));
+  };
+  for (const Action& action : then.result.plan.actions) {
+    if (const auto* evict = std::get_if<EvictAction>(&action)) note(evict->pod);
+    if (const auto* move = std::get_if<MoveAction>(&action)) note(move->pod);
+  }
+  return foresight.turns != known.turns || foresight.unmoved != known.unmoved;
+}
+
+}  // namespace
+
+CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
+                     const CycleFunctions& functions) {
+  Foresight foresight(snapshot);
+  for (int left = rules.rehearsals;; --left) {
+    CycleDraft draft = DraftCycle(snapshot, rules, functions, foresight);
+    const bool done = left <= 0 || !draft.may_be_undone;
+    if (done || !Rehearse(snapshot, draft.result.plan, rules, functions, foresight)) {
+      return std::move(draft.result);
+    }
+  }
+}
+
+}  // namespace tessera
