@@ -44,6 +44,7 @@ class Cycle {
   CycleDraft Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
     for (turn_ = 0; turn_ <= foresight_.last_turn(); ++turn_) Settle();
+    if (rooms_.LetAllMove()) Settle();
     CycleDraft draft;
     draft.may_be_undone = rules_.settle && MayBeUndone();
     CycleResult& result = draft.result;
@@ -291,6 +292,7 @@ class Cycle {
   }
 
   bool MakeRoom(WorkloadId w) {
+    if (!foresight_.may_claim(w)) return false;
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
     if (rules_.settle && rooms_.has_open() && (Rearrange(w) || RearrangeAndEvict(w))) return true;

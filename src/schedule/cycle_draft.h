@@ -12,18 +12,31 @@ namespace tessera {
 
 // Whose start, and which moves, the next cycle would undo.
 struct Foresight {
-  // Those of the last turn start even if that is undone: nothing that fits is kept waiting.
   static constexpr int kLastTurn = 3;
+  // From then on nobody yields for it in this cycle; what is free it may still use.
+  static constexpr int kNoClaim = kLastTurn + 1;
 
-  std::vector<char> turns;    // by workload: it is served when all of earlier turns have settled
-  std::vector<char> unmoved;  // by pod: not moved for anybody, though perhaps evicted
+  std::vector<char> turns;  // by workload: it is served when all of earlier turns have settled
+  // By pod: not moved, though perhaps evicted, until all the rest has settled.
+  std::vector<char> unmoved;
 
   explicit Foresight(const Snapshot& snapshot)
       : turns(static_cast<size_t>(snapshot.num_workloads())),
         unmoved(static_cast<size_t>(snapshot.num_pods())) {}
 
-  int turn(WorkloadId w) const { return turns[static_cast<size_t>(w.value())]; }
-  int last_turn() const { return turns.empty() ? 0 : *std::ranges::max_element(turns); }
+  int turn(WorkloadId w) const { return std::min<int>(Level(w), kLastTurn); }
+  int last_turn() const {
+    return turns.empty() ? 0 : std::min<int>(*std::ranges::max_element(turns), kLastTurn);
+  }
+  bool may_claim(WorkloadId w) const { return Level(w) < kNoClaim; }
+
+  bool forbids_claims() const { return std::ranges::find(turns, kNoClaim) != turns.end(); }
+  void AllowClaims() {
+    for (char& turn : turns) turn = std::min<char>(turn, kLastTurn);
+  }
+
+ private:
+  char Level(WorkloadId w) const { return turns[static_cast<size_t>(w.value())]; }
 };
 
 struct CycleDraft {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
-#include <utility>
 
 #include "tessera/share/book_pod.h"
 #include "tessera/state/plan_writer.h"
@@ -116,6 +115,13 @@ bool CycleRooms::WouldFit(WorkloadId w, SearchMemory& memory) {
                                                    : PlaceGang(latest(), w, find_, options);
   latest().RollBack(mark);
   return found.placed() && !found.pods.empty();
+}
+
+bool CycleRooms::LetAllMove() {
+  if (std::ranges::find(unmoved_, 1) == unmoved_.end()) return false;
+  unmoved_ = {};
+  ++holding_;
+  return true;
 }
 
 void CycleRooms::Hold(HeldPlaces held) {
@@ -252,7 +258,6 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   for (PodId p : plan.evicted) {
     spared_[at(p)] = 1;
     has_lost_[at(WorkloadOf(p))] = waits_[at(WorkloadOf(p))] = 1;
-    if (std::exchange(open_[at(p)], 0) != 0) std::erase(opened_, p);
   }
   for (const std::vector<PodTarget>* targets : {&plan.moved, &plan.placed}) {
     for (const PodTarget& target : *targets) {
@@ -265,29 +270,29 @@ void CycleRooms::CarryOut(const RoomPlan& plan, QuotaLedger& ledger) {
   Commit();
 }
 
-// Whether others may reclaim of a queue depends on what it holds, so nothing of it is taken back
-// from now on.
+// Whether others may reclaim of a queue depends on what it holds, and whether a gang stands on all
+// its pods: nothing of it is taken back from now on.
 void CycleRooms::Close(const RoomPlan& plan) {
-  if (plan.placed.empty()) return;
   const QueueTree& tree = snapshot_.queues();
-  const QueueId claimant = snapshot_.info(WorkloadOf(plan.placed.front().pod)).queue;
-  std::vector<char> judged(static_cast<size_t>(tree.size()));
+  std::vector<char> judged(static_cast<size_t>(tree.size())), changed(waits_.size());
   for (PodId p : plan.evicted) {
-    const QueueId leaf = snapshot_.info(WorkloadOf(p)).queue;
-    if (leaf == claimant) continue;
-    for (QueueId q = leaf; q.valid(); q = tree.parent(q)) judged[at(q)] = 1;
+    changed[at(WorkloadOf(p))] = 1;
+    for (QueueId q = QueueOf(p); q.valid(); q = tree.parent(q)) judged[at(q)] = 1;
   }
-  for (QueueId q = claimant; q.valid(); q = tree.parent(q)) judged[at(q)] = 0;
+  for (const PodTarget& move : plan.moved) changed[at(WorkloadOf(move.pod))] = 1;
+  for (const PodTarget& target : plan.placed) {
+    changed[at(WorkloadOf(target.pod))] = 1;
+    for (QueueId q = QueueOf(target.pod); q.valid(); q = tree.parent(q)) judged[at(q)] = 0;
+  }
   std::ranges::fill(lowest_open_, INT_MAX);
   std::erase_if(opened_, [&](PodId p) {
-    const WorkloadId w = WorkloadOf(p);
-    for (QueueId q = snapshot_.info(w).queue; q.valid(); q = tree.parent(q)) {
-      if (judged[at(q)] == 0) continue;
-      open_[at(p)] = 0;
-      return true;
+    bool closes = changed[at(WorkloadOf(p))] != 0;
+    for (QueueId q = QueueOf(p); q.valid() && !closes; q = tree.parent(q)) {
+      closes = judged[at(q)] != 0;
     }
-    NoteLowest(w, lowest_open_);
-    return false;
+    if (closes) open_[at(p)] = 0;
+    if (!closes) NoteLowest(WorkloadOf(p), lowest_open_);
+    return closes;
   });
 }
 

@@ -32,7 +32,7 @@ class CycleRooms {
 
   // Changes with every change that is planned.
   int64_t version() const { return version_; }
-  // Changes with that, and with what is held.
+  // Changes with that, with what is held, and with what may move.
   int64_t holding_version() const { return version_ + holding_; }
   // Whether something of `w` was made to leave in this cycle.
   bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
@@ -40,6 +40,9 @@ class CycleRooms {
   // it may still be taken back.
   std::span<const char> open() const { return open_; }
   bool has_open() const { return !opened_.empty(); }
+  // What was not to be moved may be; false: there is none.
+  bool LetAllMove();
+
   // Looks anew at what stood before and may yield.
   void CountLowest();
   // `RoomDesk::lowest` of that and of open pods, together; and of what this cycle has started or
@@ -116,6 +119,7 @@ class CycleRooms {
   WorkloadId WorkloadOf(PodId p) const {
     return snapshot_.pod_set(snapshot_.pod_set_of(p)).workload;
   }
+  QueueId QueueOf(PodId p) const { return snapshot_.info(WorkloadOf(p)).queue; }
   GangPlacement SearchIn(Room& room, WorkloadId w, Account& account, bool on_shared_gpu) const;
   void Accept(Room& room, WorkloadId w, std::span<const PodId> pods);
   void Reserve(const HeldPlaces& held);
@@ -145,7 +149,7 @@ class CycleRooms {
   std::vector<char> waits_;
   std::vector<char> has_lost_, was_withdrawn_;
   std::vector<char> open_, spared_;        // by pod
-  const std::span<const char> unmoved_;  // `RoomDesk`
+  std::span<const char> unmoved_;  // `RoomDesk`
   std::vector<int> lowest_, lowest_open_;  // `RoomDesk::lowest`: of what stood before, of open pods
   std::vector<PodId> opened_;              // those that are open
   std::vector<size_t> action_of_;          // by open pod: which one starts it

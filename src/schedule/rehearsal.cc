@@ -34,7 +34,12 @@ bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rule
               const CycleFunctions& functions, Foresight& foresight) {
   const absl::StatusOr<Snapshot> next = ApplyAndSettleUndated(snapshot, plan);
   if (!next.ok()) return false;
-  const CycleDraft then = DraftCycle(*next, rules, functions, Foresight(*next));
+  Foresight same(*next);
+  for (size_t w = 0; w < same.turns.size(); ++w) {
+    // The next cycle would find out the same.
+    if (foresight.turns[w] == Foresight::kNoClaim) same.turns[w] = Foresight::kNoClaim;
+  }
+  const CycleDraft then = DraftCycle(*next, rules, functions, same);
   const std::vector<Change> changes = ChangesBy(snapshot, plan);
   const Foresight known = foresight;
   const auto note = [&](const PodRef& ref) {
@@ -44,8 +49,7 @@ bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rule
     if (changes[at] != Change::kStarted) return;
     const size_t w =
         static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
-    foresight.turns[w] =
-        static_cast<char>(std::min(known.turns[w] + 1, Foresight::kLastTurn));
+    foresight.turns[w] = static_cast<char>(std::min(known.turns[w] + 1, Foresight::kNoClaim));
   };
   for (const Action& action : then.result.plan.actions) {
     if (const auto* evict = std::get_if<EvictAction>(&action)) note(evict->pod);
@@ -54,11 +58,9 @@ bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rule
   return foresight.turns != known.turns || foresight.unmoved != known.unmoved;
 }
 
-}  // namespace
-
-CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
-                     const CycleFunctions& functions) {
-  Foresight foresight(snapshot);
+// Plans, and rehearses what comes of it, until nothing is undone or nothing more is learnt.
+CycleResult PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
+                            const CycleFunctions& functions, Foresight& foresight) {
   for (int left = rules.rehearsals;; --left) {
     CycleDraft draft = DraftCycle(snapshot, rules, functions, foresight);
     const bool done = left <= 0 || !draft.may_be_undone;
@@ -66,6 +68,29 @@ CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
       return std::move(draft.result);
     }
   }
+}
+
+// Whether the next cycle, at the same time, plans nothing.
+bool IsFixedPoint(const Snapshot& snapshot, const Plan& plan, const CycleRules& rules,
+                  const CycleFunctions& functions) {
+  const absl::StatusOr<Snapshot> next = ApplyAndSettle(snapshot, plan);
+  if (!next.ok()) return false;
+  Foresight foresight(*next);
+  return PlanAndRehearse(*next, rules, functions, foresight).plan.actions.empty();
+}
+
+}  // namespace
+
+CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
+                     const CycleFunctions& functions) {
+  Foresight foresight(snapshot);
+  CycleResult result = PlanAndRehearse(snapshot, rules, functions, foresight);
+  if (!foresight.forbids_claims() || IsFixedPoint(snapshot, result.plan, rules, functions)) {
+    return result;
+  }
+  // Without claims that are held back it is one.
+  foresight.AllowClaims();
+  return DraftCycle(snapshot, rules, functions, foresight).result;
 }
 
 }  // namespace tessera
