@@ -24,12 +24,12 @@ namespace {
 class Cycle {
  public:
   Cycle(const Snapshot& snapshot, const CycleRules& rules, const CycleFunctions& functions,
-        const Foresight& foresight)
+        const Lessons& lessons)
       : snapshot_(snapshot),
         rules_(rules),
         room_rules_(RoomRulesOf(rules)),
         cost_(functions.cost),
-        foresight_(foresight),
+        lessons_(lessons),
         usage_(MeasureUsage(snapshot, rules.usage)),
         shares_(DivideFairShares(snapshot, rules.usage, usage_, functions.divide, rules.division)),
         ledger_(snapshot.queues(), usage_, shares_.capacity),
@@ -38,12 +38,12 @@ class Cycle {
               functions.serve(snapshot.queues(), shares_, ledger_,
                               {&snapshot.resources(), shares_.capacity}),
               functions.before, least_),
-        rooms_(snapshot, rules_, room_rules_, functions.find, foresight.unmoved),
+        rooms_(snapshot, rules_, room_rules_, functions.find, lessons.unmoved),
         attempts_(static_cast<size_t>(snapshot.num_workloads())) {}
 
   CycleDraft Run() {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
-    for (turn_ = 0; turn_ <= foresight_.last_turn(); ++turn_) Settle();
+    for (turn_ = 0; turn_ <= lessons_.last_turn(); ++turn_) Settle();
     if (rooms_.LetAllMove()) Settle();
     CycleDraft draft;
     draft.may_be_undone = rules_.settle && MayBeUndone();
@@ -105,7 +105,7 @@ class Cycle {
       if (!rules_.settle && rooms_.has_lost(w)) continue;
       // What holds places has had its turn.
       if (rooms_.holds(w)) continue;
-      if (foresight_.turn(w) > turn_) continue;
+      if (lessons_.turn(w) > turn_) continue;
       if (HasPlaceable(state, w) && wanted(StageOf(state, w))) jobs_.Push(state, w);
     }
     jobs_.RankAll(rooms_.latest());
@@ -117,7 +117,7 @@ class Cycle {
       for (WorkloadId v : std::exchange(losers_, {})) {
         const ClusterState& state = rooms_.latest();
         if (rules_.settle && HasPlaceable(state, v) && wanted(StageOf(state, v)) &&
-            foresight_.turn(v) <= turn_) {
+            lessons_.turn(v) <= turn_) {
           jobs_.Push(state, v);
         }
         jobs_.Rank(state, LeafOf(v));
@@ -292,7 +292,7 @@ class Cycle {
   }
 
   bool MakeRoom(WorkloadId w) {
-    if (!foresight_.may_claim(w)) return false;
+    if (!lessons_.may_claim(w)) return false;
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
     if (rules_.settle && rooms_.has_open() && (Rearrange(w) || RearrangeAndEvict(w))) return true;
@@ -426,7 +426,7 @@ class Cycle {
   const CycleRules& rules_;
   const RoomRules room_rules_;
   const VictimCost cost_;
-  const Foresight& foresight_;
+  const Lessons& lessons_;
   const std::vector<QueueUsage> usage_;
   FairShares shares_;
   QuotaLedger ledger_;
@@ -438,7 +438,7 @@ class Cycle {
   std::vector<Certificate> certificates_;
   std::vector<Reservation> reservations_;
   CycleStep step_ = CycleStep::kAllocate;
-  int turn_ = 0;  // `Foresight`: who is served by now
+  int turn_ = 0;  // `Lessons`: who is served by now
   bool growing_ = false;
   std::vector<WorkloadId> losers_;  // who has just lost something
   int holders_asked_ = 0;
@@ -448,8 +448,8 @@ class Cycle {
 }  // namespace
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,
-                      const CycleFunctions& functions, const Foresight& foresight) {
-  return Cycle(snapshot, rules, functions, foresight).Run();
+                      const CycleFunctions& functions, const Lessons& lessons) {
+  return Cycle(snapshot, rules, functions, lessons).Run();
 }
 
 }  // namespace tessera

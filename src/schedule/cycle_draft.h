@@ -11,7 +11,7 @@
 namespace tessera {
 
 // Whose start, and which moves, the next cycle would undo.
-struct Foresight {
+struct Lessons {
   static constexpr int kLastTurn = 3;
   // From then on nobody yields for it in this cycle; what is free it may still use.
   static constexpr int kNoClaim = kLastTurn + 1;
@@ -20,7 +20,7 @@ struct Foresight {
   // By pod: not moved, though perhaps evicted, until all the rest has settled.
   std::vector<char> unmoved;
 
-  explicit Foresight(const Snapshot& snapshot)
+  explicit Lessons(const Snapshot& snapshot)
       : turns(static_cast<size_t>(snapshot.num_workloads())),
         unmoved(static_cast<size_t>(snapshot.num_pods())) {}
 
@@ -46,7 +46,7 @@ struct CycleDraft {
 };
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,
-                      const CycleFunctions& functions, const Foresight& foresight);
+                      const CycleFunctions& functions, const Lessons& lessons);
 
 }  // namespace tessera
 

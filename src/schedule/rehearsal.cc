@@ -31,40 +31,40 @@ std::vector<Change> ChangesBy(const Snapshot& snapshot, const Plan& plan) {
 // Learns what of `plan` the cycle after it would undo, if what the plan starts could be made to
 // yield like work that has run for long; false: nothing that is not known.
 bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rules,
-              const CycleFunctions& functions, Foresight& foresight) {
+              const CycleFunctions& functions, Lessons& lessons) {
   const absl::StatusOr<Snapshot> next = ApplyAndSettleUndated(snapshot, plan);
   if (!next.ok()) return false;
-  Foresight same(*next);
+  Lessons same(*next);
   for (size_t w = 0; w < same.turns.size(); ++w) {
     // The next cycle would find out the same.
-    if (foresight.turns[w] == Foresight::kNoClaim) same.turns[w] = Foresight::kNoClaim;
+    if (lessons.turns[w] == Lessons::kNoClaim) same.turns[w] = Lessons::kNoClaim;
   }
   const CycleDraft then = DraftCycle(*next, rules, functions, same);
   const std::vector<Change> changes = ChangesBy(snapshot, plan);
-  const Foresight known = foresight;
+  const Lessons known = lessons;
   const auto note = [&](const PodRef& ref) {
     const PodId p = *snapshot.FindPod(ref);
     const size_t at = static_cast<size_t>(p.value());
-    if (changes[at] == Change::kMoved) foresight.unmoved[at] = 1;
+    if (changes[at] == Change::kMoved) lessons.unmoved[at] = 1;
     if (changes[at] != Change::kStarted) return;
     const size_t w =
         static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
-    foresight.turns[w] = static_cast<char>(std::min(known.turns[w] + 1, Foresight::kNoClaim));
+    lessons.turns[w] = static_cast<char>(std::min(known.turns[w] + 1, Lessons::kNoClaim));
   };
   for (const Action& action : then.result.plan.actions) {
     if (const auto* evict = std::get_if<EvictAction>(&action)) note(evict->pod);
     if (const auto* move = std::get_if<MoveAction>(&action)) note(move->pod);
   }
-  return foresight.turns != known.turns || foresight.unmoved != known.unmoved;
+  return lessons.turns != known.turns || lessons.unmoved != known.unmoved;
 }
 
 // Plans, and rehearses what comes of it, until nothing is undone or nothing more is learnt.
 CycleResult PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
-                            const CycleFunctions& functions, Foresight& foresight) {
+                            const CycleFunctions& functions, Lessons& lessons) {
   for (int left = rules.rehearsals;; --left) {
-    CycleDraft draft = DraftCycle(snapshot, rules, functions, foresight);
+    CycleDraft draft = DraftCycle(snapshot, rules, functions, lessons);
     const bool done = left <= 0 || !draft.may_be_undone;
-    if (done || !Rehearse(snapshot, draft.result.plan, rules, functions, foresight)) {
+    if (done || !Rehearse(snapshot, draft.result.plan, rules, functions, lessons)) {
       return std::move(draft.result);
     }
   }
@@ -75,22 +75,22 @@ bool IsFixedPoint(const Snapshot& snapshot, const Plan& plan, const CycleRules& 
                   const CycleFunctions& functions) {
   const absl::StatusOr<Snapshot> next = ApplyAndSettle(snapshot, plan);
   if (!next.ok()) return false;
-  Foresight foresight(*next);
-  return PlanAndRehearse(*next, rules, functions, foresight).plan.actions.empty();
+  Lessons lessons(*next);
+  return PlanAndRehearse(*next, rules, functions, lessons).plan.actions.empty();
 }
 
 }  // namespace
 
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
                      const CycleFunctions& functions) {
-  Foresight foresight(snapshot);
-  CycleResult result = PlanAndRehearse(snapshot, rules, functions, foresight);
-  if (!foresight.forbids_claims() || IsFixedPoint(snapshot, result.plan, rules, functions)) {
+  Lessons lessons(snapshot);
+  CycleResult result = PlanAndRehearse(snapshot, rules, functions, lessons);
+  if (!lessons.forbids_claims() || IsFixedPoint(snapshot, result.plan, rules, functions)) {
     return result;
   }
   // Without claims that are held back it is one.
-  foresight.AllowClaims();
-  return DraftCycle(snapshot, rules, functions, foresight).result;
+  lessons.AllowClaims();
+  return DraftCycle(snapshot, rules, functions, lessons).result;
 }
 
 }  // namespace tessera

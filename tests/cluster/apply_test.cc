@@ -232,6 +232,18 @@ TEST(ApplyTest, Errors) {
   }
 }
 
+TEST(ApplyTest, UndatedDoesNotSaySinceWhenPodsRun) {
+  const Snapshot snapshot = CreateOrDie(Before());
+  const Plan plan = PlanOf({BindAction{Ref("w", 1), "n2", OnGpus({0})}});
+  const PodId p = *snapshot.FindPod(Ref("w", 1));
+  EXPECT_EQ(ApplyAndSettle(snapshot, plan)->pod_started(p), snapshot.now());
+  const Snapshot undated = *ApplyAndSettleUndated(snapshot, plan);
+  EXPECT_EQ(undated.pod_phase(p), PodPhase::kRunning);
+  EXPECT_EQ(undated.pod_started(p), INT64_MAX);
+  const PodId other = *snapshot.FindPod(Ref("w", 0));
+  EXPECT_EQ(undated.pod_started(other), snapshot.pod_started(other));
+}
+
 TEST(ApplyTest, ReleasingPodCannotBeBoundElsewhere) {
   const Plan plan =
       PlanOf({EvictAction{Ref("w", 0), "", ""}, BindAction{Ref("w", 0), "n2", OnGpus({0})}});

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
+#include <memory>
 
 #include "tessera/io/plan_json.h"
 #include "tessera/io/snapshot_json.h"
@@ -121,6 +123,44 @@ TEST(RoomProperties, PlannersLeaveTheDeskAsItWas) {
       ASSERT_EQ(ledger.allocated(QueueId(q)), shares.of(QueueId(q)).allocated) << "seed " << seed;
     }
   }
+}
+
+// By queue: the lowest priority of preemptible work that runs.
+std::vector<int> LowestOf(const Snapshot& snapshot) {
+  std::vector<int> lowest(static_cast<size_t>(snapshot.queues().size()), INT_MAX);
+  for (int i = 0; i < snapshot.num_workloads(); ++i) {
+    const Workload& workload = snapshot.workload(WorkloadId(i));
+    if (!workload.is_preemptible() || workload.pods.empty()) continue;
+    int& priority = lowest[static_cast<size_t>(snapshot.info(WorkloadId(i)).queue.value())];
+    priority = std::min(priority, workload.priority);
+  }
+  return lowest;
+}
+
+TEST(RoomProperties, WhereNoRoomMightBeMadeNoneIs) {
+  const VictimWeights weights;
+  const auto cost = [&weights](const Victim& victim) { return weights.Cost(victim); };
+  int might = 0, might_not = 0;
+  const int cases = RandomCases(1000, 20000);
+  for (int seed = 0; seed < cases; ++seed) {
+    RandomCluster random(static_cast<uint32_t>(seed));
+    const Snapshot snapshot = CreateOrDie(Crowd(random, {.nodes = 5, .workloads = 25}).Draw());
+    const FairShares shares = DivideFairShares(snapshot);
+    ClusterState later(std::make_shared<const StateTables>(snapshot),
+                       {.nominated = true, .releasing = false});
+    QuotaLedger ledger(snapshot.queues(), MeasureUsage(snapshot, {}), shares.capacity);
+    const WorkloadId w = *snapshot.FindWorkload("claim");
+    RoomDesk desk{nullptr, &later, &ledger, &shares};
+    const RoomPlan plan = PlanYielding(desk, w, Greedy(), cost);
+    const std::vector<int> lowest = LowestOf(snapshot);
+    desk.lowest = lowest;
+    const bool may = MightMakeRoom(desk, w, Greedy());
+    ++(may ? might : might_not);
+    const bool yields = !plan.evicted.empty() || !plan.moved.empty();
+    ASSERT_TRUE(may || !yields) << Describe(static_cast<uint32_t>(seed), snapshot, plan);
+  }
+  EXPECT_GT(might, cases / 10);
+  EXPECT_GT(might_not, cases / 50);
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ struct CycleRules {
   // once, each job has one turn in a step in which others yield, and who lost something in
   // this cycle waits for the next.
   bool settle = true;
-  // How often a cycle that settles is planned anew because the next one would undo some of it.
+  // How often at most a cycle that settles is planned anew because the next one would undo some
+  // of it; see `Schedule`.
   int rehearsals = 10;
   // What is said there of MIG charges and nominations is taken from `usage`. A cycle asks for
   // many, so each search for the cheapest victims is shorter than for a single plan.
@@ -178,11 +179,18 @@ CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
 //
 // A job for which nobody could yield spares the like of it, and what asks for more, the
 // attempt until something changes. Who lost something is served again as what waits; nobody
-// yields twice in a cycle, nor what this cycle placed.
+// yields twice in a cycle. What the cycle started on free capacity may make way as if it had never
+// started, as long as nobody's right to reclaim rests on it.
+//
+// Where somebody who waits might still have a claim on what the cycle starts or moves, the next
+// cycle is rehearsed, as if that had run for long. What it would make yield has its turn again
+// after all others (three times, each later than the last; then nobody yields for it in this
+// cycle), and what it would move again is moved last. So time alone undoes little: the plan is a
+// fixed point at the same time, and for what has just started nearly always.
 //
 // Deterministic: equal snapshots give equal plans, in whatever order their parts
 // were listed. O((pods placed + jobs) * log + classes that wait * nodes), and `PlanYielding`
-// for each distinct job that does not fit.
+// for each distinct job that does not fit; as much, and a snapshot, for each rehearsal.
 template <typename Policy>
 CycleResult Schedule(const Snapshot& snapshot, const Policy& policy, PodFinder find = FindPacked) {
   const auto divide = [&policy](const Division& division, Claims& claims) {
