@@ -324,7 +324,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights, need)) return *std::move(refused);
   YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
-                     desk_.yielding, desk_.spared, desk_.open, desk_.unmoved, {}};
+                     desk_.spared, desk_.open, desk_.unmoved, {}};
   if (desk_.memory != nullptr) policy.ages = desk_.memory->rows().ages();
   const std::vector<RoomClaim> attempts = Attempts();
   if (ClaimRow* row = RowFor(rights, need, policy, attempts.front())) {
@@ -338,7 +338,7 @@ RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNee
 // tenant. KAI's test does on how much it asks for.
 ClaimRow* RoomPlanner::RowFor(YieldRights rights, const ClaimantNeed& need,
                               const YieldPolicy& policy, const RoomClaim& claim) const {
-  const bool lasting = desk_.memory != nullptr && desk_.yielding.empty() && desk_.open.empty() && claim.lazily &&
+  const bool lasting = desk_.memory != nullptr && desk_.open.empty() && claim.lazily &&
                        rules_.victims.reclaim == ReclaimTest::kEntitlement &&
                        !rules_.victims.replace_victims && !rights.move;
   if (!lasting || rights.reclaim == rights.preempt) return nullptr;

@@ -122,12 +122,16 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
     if (workload_of(p) == claimant) continue;
     const bool open = !policy_.open.empty() && policy_.open[at(p)];
-    if (policy_.yielding.empty() ? !Stands(p) && !open : !policy_.yielding[at(p)]) continue;
-    if (gang.rule == YieldRule::kMoved && snapshot_.pod_phase(p) == PodPhase::kNominated) continue;
-    if (gang.rule == YieldRule::kMoved && !policy_.unmoved.empty() && policy_.unmoved[at(p)]) continue;
+    if (!Stands(p) && !open) continue;
+    if (gang.rule == YieldRule::kMoved && !MayMoveNow(p)) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
   }
+}
+
+bool YieldBook::MayMoveNow(PodId p) const {
+  if (snapshot_.pod_phase(p) == PodPhase::kNominated) return false;
+  return policy_.unmoved.empty() || !policy_.unmoved[at(p)];
 }
 
 // Whether it is where the snapshot says, and has been for long enough.

@@ -58,8 +58,7 @@ struct YieldPolicy {
   const RoomCosts& costs;
   VictimCost cost;
   bool honour_nominations = true;
-  std::span<const char> yielding;  // `RoomDesk`
-  std::span<const char> spared;
+  std::span<const char> spared;  // `RoomDesk`
   std::span<const char> open;
   std::span<const char> unmoved;
   std::span<const int32_t> ages;  // `RankByAge`; empty: ranked anew
@@ -178,6 +177,7 @@ class YieldBook {
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
   bool Stands(PodId p) const;
+  bool MayMoveNow(PodId p) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;
   bool IsSurplus(PodId p) const;
   void SetEnds(Gang& gang, bool ends);

@@ -46,10 +46,11 @@ class Cycle {
     for (turn_ = 0; turn_ <= lessons_.last_turn(); ++turn_) Settle();
     if (rooms_.LetAllMove()) Settle();
     CycleDraft draft;
-    draft.may_be_undone = rules_.settle && MayBeUndone();
+    if (rules_.settle) draft.suspects = Suspects();
     CycleResult& result = draft.result;
-    result.reservations = std::move(reservations_);
     result.plan.actions = rooms_.TakeActions();
+    if (lessons_.is_rehearsal()) return draft;
+    result.reservations = std::move(reservations_);
     result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
     result.certificates = std::move(certificates_);
@@ -67,7 +68,7 @@ class Cycle {
     do {
       before = rooms_.version();
       for (CycleStep step : rules_.steps) RunStep(step);
-    } while (rules_.settle && rooms_.version() != before);
+    } while (rules_.settle && !lessons_.is_rehearsal() && rooms_.version() != before);
   }
 
   void RunStep(CycleStep step) {
@@ -90,7 +91,7 @@ class Cycle {
       ServeAll([](GangStage stage) { return stage == GangStage::kBelowMinimum; });
       growing_ = true;
       ServeAll([](GangStage stage) { return stage != GangStage::kBelowMinimum; });
-    } while (rooms_.version() != before);
+    } while (!lessons_.is_rehearsal() && rooms_.version() != before);
     NoteReservations();
   }
 
@@ -105,7 +106,7 @@ class Cycle {
       if (!rules_.settle && rooms_.has_lost(w)) continue;
       // What holds places has had its turn.
       if (rooms_.holds(w)) continue;
-      if (lessons_.turn(w) > turn_) continue;
+      if (!lessons_.has_turn(w, turn_)) continue;
       if (HasPlaceable(state, w) && wanted(StageOf(state, w))) jobs_.Push(state, w);
     }
     jobs_.RankAll(rooms_.latest());
@@ -117,7 +118,7 @@ class Cycle {
       for (WorkloadId v : std::exchange(losers_, {})) {
         const ClusterState& state = rooms_.latest();
         if (rules_.settle && HasPlaceable(state, v) && wanted(StageOf(state, v)) &&
-            lessons_.turn(v) <= turn_) {
+            lessons_.has_turn(v, turn_)) {
           jobs_.Push(state, v);
         }
         jobs_.Rank(state, LeafOf(v));
@@ -295,8 +296,8 @@ class Cycle {
     if (!lessons_.may_claim(w)) return false;
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
-    if (rules_.settle && rooms_.has_open() && (Rearrange(w) || RearrangeAndEvict(w))) return true;
-    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+    if (rules_.settle && rooms_.has_open() && Rearrange(w)) return true;
+    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_));
     if (!plan.found()) {
       claims.Note(rooms_.latest(), w, round_, rooms_.holding_version());
       return false;
@@ -313,11 +314,26 @@ class Cycle {
   }
 
   // What this cycle started on free capacity makes way for `w`, if `w` has the right to that:
-  // better not to start it than to evict it soon.
+  // better not to start it than to evict it soon. Others may have to yield as well.
   bool Rearrange(WorkloadId w) {
-    const RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_, rooms_.open()));
+    RoomDesk desk = rooms_.Desk(ledger_, shares_);
+    const std::vector<int> lowest = rooms_.LowestOfAll();
+    desk.open = rooms_.open();
+    desk.lowest = lowest;
+    RoomPlan plan = PlanFor(w, desk);
     if (!plan.found()) return false;
     const std::vector<WorkloadId> giving = GivingTo(plan);
+    if (giving.empty()) {
+      CarryOut(std::move(plan));
+    } else if (!rooms_.IsAllOpen(plan)) {
+      return TakeBackAndEvict(w, giving);
+    } else {
+      TakeBack(w, plan, giving);
+    }
+    return true;
+  }
+
+  void TakeBack(WorkloadId w, const RoomPlan& plan, const std::vector<WorkloadId>& giving) {
     std::vector<std::vector<PodTarget>> staying;
     for (WorkloadId v : giving) {
       staying.push_back(StayingOf(v, plan));
@@ -329,25 +345,17 @@ class Cycle {
     rooms_.Start(w, plan.placed, ledger_);
     ledger_.Commit();
     losers_.insert(losers_.end(), giving.begin(), giving.end());
-    return true;
   }
 
-  // The same where others have to yield as well. By what right they do depends on what queues
-  // hold without what is taken back, so that comes first.
-  bool RearrangeAndEvict(WorkloadId w) {
-    RoomDesk desk = rooms_.Desk(ledger_, shares_, {});
-    const std::vector<int> lowest = rooms_.LowestOfAll();
-    desk.open = rooms_.open();
-    desk.lowest = lowest;
-    RoomPlan plan = PlanFor(w, desk);
-    if (!plan.found()) return false;
-    const std::vector<WorkloadId> giving = GivingTo(plan);
+  // By what right others yield depends on what queues hold without what is taken back, so that
+  // comes first.
+  bool TakeBackAndEvict(WorkloadId w, const std::vector<WorkloadId>& giving) {
     std::vector<std::vector<PodTarget>> started;
     for (WorkloadId v : giving) {
       started.push_back(StayingOf(v, {}));
       rooms_.Withdraw(v, ledger_);
     }
-    if (!giving.empty()) plan = PlanFor(w, rooms_.Desk(ledger_, shares_, {}));
+    RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_));
     if (!plan.found()) {
       for (size_t i = 0; i < giving.size(); ++i) rooms_.Start(giving[i], started[i], ledger_);
       ledger_.Commit();
@@ -385,18 +393,22 @@ class Cycle {
     return staying;
   }
 
-  // Whether somebody who waits might make yield what this cycle has started or moved, as soon as
-  // that is possible.
-  bool MayBeUndone() {
+  // Who waits and might make yield what this cycle has started or moved, as soon as that is
+  // possible; empty: nobody.
+  std::vector<char> Suspects() {
     const std::optional<std::vector<int>> lowest = rooms_.LowestOfChanged();
-    if (!lowest) return false;
-    RoomDesk desk = rooms_.Desk(ledger_, shares_, {});
+    if (!lowest) return {};
+    RoomDesk desk = rooms_.Desk(ledger_, shares_);
     desk.lowest = *lowest;
-    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
-      const WorkloadId w(i);
-      if (HasPlaceable(rooms_.latest(), w) && MightMakeRoom(desk, w, room_rules_)) return true;
+    std::vector<char> suspects(attempts_.size());
+    bool any = false;
+    for (size_t i = 0; i < suspects.size(); ++i) {
+      const WorkloadId w(static_cast<int32_t>(i));
+      if (!HasPlaceable(rooms_.latest(), w) || !MightMakeRoom(desk, w, room_rules_)) continue;
+      suspects[i] = 1;
+      any = true;
     }
-    return false;
+    return any ? suspects : std::vector<char>();
   }
 
   // --- What should not run --------------------------------------------------

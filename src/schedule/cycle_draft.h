@@ -19,15 +19,21 @@ struct Lessons {
   std::vector<char> turns;  // by workload: it is served when all of earlier turns have settled
   // By pod: not moved, though perhaps evicted, until all the rest has settled.
   std::vector<char> unmoved;
+  // Of a rehearsal, which is one pass: by workload, whether it has its turn at all. Empty: none is.
+  std::vector<char> asked;
 
   explicit Lessons(const Snapshot& snapshot)
       : turns(static_cast<size_t>(snapshot.num_workloads())),
         unmoved(static_cast<size_t>(snapshot.num_pods())) {}
 
-  int turn(WorkloadId w) const { return std::min<int>(Level(w), kLastTurn); }
+  bool has_turn(WorkloadId w, int turn) const {
+    const bool is_asked = asked.empty() || asked[static_cast<size_t>(w.value())] != 0;
+    return is_asked && std::min<int>(Level(w), kLastTurn) <= turn;
+  }
   int last_turn() const {
     return turns.empty() ? 0 : std::min<int>(*std::ranges::max_element(turns), kLastTurn);
   }
+  bool is_rehearsal() const { return !asked.empty(); }
   bool may_claim(WorkloadId w) const { return Level(w) < kNoClaim; }
 
   bool forbids_claims() const { return std::ranges::find(turns, kNoClaim) != turns.end(); }
@@ -41,8 +47,8 @@ struct Lessons {
 
 struct CycleDraft {
   CycleResult result;
-  // Somebody who waits might make yield what the cycle starts or moves; false is certain.
-  bool may_be_undone = false;
+  // By workload: it might make yield what the cycle starts or moves. Empty: certainly none does.
+  std::vector<char> suspects;
 };
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,

@@ -339,6 +339,12 @@ std::optional<std::vector<int>> CycleRooms::LowestOfChanged() const {
   return any ? std::optional(std::move(lowest)) : std::nullopt;
 }
 
+bool CycleRooms::IsAllOpen(const RoomPlan& plan) const {
+  const auto is_open = [this](PodId p) { return open_[at(p)] != 0; };
+  return std::ranges::all_of(plan.evicted, is_open) &&
+         std::ranges::all_of(plan.moved, is_open, &PodTarget::pod);
+}
+
 std::vector<PodId> CycleRooms::OpenOf(WorkloadId w) const {
   const WorkloadInfo& info = snapshot_.info(w);
   std::vector<PodId> pods;

@@ -50,18 +50,12 @@ class CycleRooms {
   std::vector<int> LowestOfAll() const;
   std::optional<std::vector<int>> LowestOfChanged() const;
 
-  // What planners of room have at hand; `yielding` as there.
-  RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares, std::span<const char> yielding) {
-    return {nullptr,
-            &latest(),
-            &ledger,
-            &shares,
-            yielding,
-            spared_,
-            {},
-            unmoved_,
-            yielding.empty() ? lowest_ : lowest_open_,
-            &memory_};
+  // Whether all that yields or moves by `plan` is open.
+  bool IsAllOpen(const RoomPlan& plan) const;
+
+  // What planners of room have at hand.
+  RoomDesk Desk(QuotaLedger& ledger, const FairShares& shares) {
+    return {nullptr, &latest(), &ledger, &shares, spared_, {}, unmoved_, lowest_, &memory_};
   }
 
   // Binds nominated pods whose place is free of releasing ones, all of a workload or none; the

@@ -28,13 +28,16 @@ std::vector<Change> ChangesBy(const Snapshot& snapshot, const Plan& plan) {
   return changes;
 }
 
-// Learns what of `plan` the cycle after it would undo, if what the plan starts could be made to
-// yield like work that has run for long; false: nothing that is not known.
-bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rules,
-              const CycleFunctions& functions, Lessons& lessons) {
+// Learns what of a draft the cycle after it would undo, if what it starts could be made to
+// yield like work that has run for long; false: nothing that is not known. `in_vain`: the lessons
+// of the last time have changed nothing.
+bool Rehearse(const Snapshot& snapshot, const CycleDraft& draft, const CycleRules& rules,
+              const CycleFunctions& functions, bool in_vain, Lessons& lessons) {
+  const Plan& plan = draft.result.plan;
   const absl::StatusOr<Snapshot> next = ApplyAndSettleUndated(snapshot, plan);
   if (!next.ok()) return false;
   Lessons same(*next);
+  same.asked = draft.suspects;
   for (size_t w = 0; w < same.turns.size(); ++w) {
     // The next cycle would find out the same.
     if (lessons.turns[w] == Lessons::kNoClaim) same.turns[w] = Lessons::kNoClaim;
@@ -49,7 +52,9 @@ bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rule
     if (changes[at] != Change::kStarted) return;
     const size_t w =
         static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
-    lessons.turns[w] = static_cast<char>(std::min(known.turns[w] + 1, Lessons::kNoClaim));
+    const int next_turn = std::min(known.turns[w] + 1, Lessons::kNoClaim);
+    const bool waited = in_vain && known.turns[w] > 0;
+    lessons.turns[w] = static_cast<char>(waited ? Lessons::kNoClaim : next_turn);
   };
   for (const Action& action : then.result.plan.actions) {
     if (const auto* evict = std::get_if<EvictAction>(&action)) note(evict->pod);
@@ -61,12 +66,15 @@ bool Rehearse(const Snapshot& snapshot, const Plan& plan, const CycleRules& rule
 // Plans, and rehearses what comes of it, until nothing is undone or nothing more is learnt.
 CycleResult PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
                             const CycleFunctions& functions, Lessons& lessons) {
+  std::vector<Action> last;
   for (int left = rules.rehearsals;; --left) {
     CycleDraft draft = DraftCycle(snapshot, rules, functions, lessons);
-    const bool done = left <= 0 || !draft.may_be_undone;
-    if (done || !Rehearse(snapshot, draft.result.plan, rules, functions, lessons)) {
+    const bool in_vain = draft.result.plan.actions == last;
+    const bool done = left <= 0 || draft.suspects.empty();
+    if (done || !Rehearse(snapshot, draft, rules, functions, in_vain, lessons)) {
       return std::move(draft.result);
     }
+    last = std::move(draft.result.plan.actions);
   }
 }
 

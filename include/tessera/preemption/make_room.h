@@ -43,12 +43,10 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
-  // By pod. Where `yielding` is not empty, only those pods may have to yield; else whatever is
-  // where the snapshot says, has been for long enough (`VictimRules::min_pod_runtime`), and is not
-  // `spared`.
-  std::span<const char> yielding = {};
+  // By pod; empty: none. What may have to yield is where the snapshot says, has been for long enough
+  // (`VictimRules::min_pod_runtime`), and is not `spared`; `open` may as well, and costs nothing;
+  // `unmoved` does not move.
   std::span<const char> spared = {};
-  // By pod; empty: none. `open` may yield as well, and costs nothing; `unmoved` does not move.
   std::span<const char> open = {};
   std::span<const char> unmoved = {};
   // By queue: what may yield of a leaf has at least this priority; INT_MAX: nothing may. Not
