@@ -323,8 +323,8 @@ bool RoomPlanner::ImproveExactly(YieldBook& book, YieldRights rights, std::optio
 RoomPlan RoomPlanner::Yield(RoomStep step, YieldRights rights, const ClaimantNeed& need,
                             bool again) {
   if (std::optional<RoomPlan> refused = Gate(step, rights, need)) return *std::move(refused);
-  YieldPolicy policy{rules_.victims, rules_.costs, cost_, rules_.honour_nominations,
-                     desk_.spared, desk_.open, desk_.unmoved, {}};
+  YieldPolicy policy{rules_.victims, rules_.costs, cost_,         rules_.honour_nominations,
+                     desk_.spared,   desk_.open,   desk_.unmoved, {}};
   if (desk_.memory != nullptr) policy.ages = desk_.memory->rows().ages();
   const std::vector<RoomClaim> attempts = Attempts();
   if (ClaimRow* row = RowFor(rights, need, policy, attempts.front())) {

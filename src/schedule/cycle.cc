@@ -317,8 +317,10 @@ class Cycle {
   // better not to start it than to evict it soon. Others may have to yield as well.
   bool Rearrange(WorkloadId w) {
     RoomDesk desk = rooms_.Desk(ledger_, shares_);
-    const std::vector<int> lowest = rooms_.LowestOfAll();
     desk.open = rooms_.open();
+    desk.lowest = rooms_.lowest_open();
+    if (!MightMakeRoom(desk, w, room_rules_)) return false;
+    const std::vector<int> lowest = rooms_.LowestOfAll();
     desk.lowest = lowest;
     RoomPlan plan = PlanFor(w, desk);
     if (!plan.found()) return false;

@@ -10,8 +10,7 @@
 namespace tessera {
 
 CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
-                       const RoomRules& room_rules, PodFinder find,
-                       std::span<const char> unmoved)
+                       const RoomRules& room_rules, PodFinder find, std::span<const char> unmoved)
     : snapshot_(snapshot),
       rules_(rules),
       room_rules_(room_rules),
@@ -74,8 +73,7 @@ GangPlacement CycleRooms::SearchIn(Room& room, WorkloadId w, Account& account,
 // The first room that takes it, now before later.
 GangPlacement CycleRooms::PlaceUnit(WorkloadId w, Account& account) {
   // What joins a gang that waits for its place waits, too.
-  const bool now_allowed =
-      waits_[at(w)] == 0 && unreserved_.empty() && unreserved_holds_ == 0;
+  const bool now_allowed = waits_[at(w)] == 0 && unreserved_.empty() && unreserved_holds_ == 0;
   std::vector<std::pair<Room*, bool>> rooms;
   if (later_ && rules_.await_shared_gpu) {
     if (now_allowed) rooms.emplace_back(&now_, true);
@@ -309,8 +307,8 @@ void CycleRooms::CountLowest() {
     const PodId p(i);
     if (!latest().is_placed(p) || spared_[at(p)] != 0 || IsChanged(p)) continue;
     const int64_t start = snapshot_.pod_started(p);
-    const bool stands = start == INT64_MAX ||
-                        snapshot_.now() - start >= room_rules_.victims.min_pod_runtime;
+    const bool stands =
+        start == INT64_MAX || snapshot_.now() - start >= room_rules_.victims.min_pod_runtime;
     if (stands) NoteLowest(WorkloadOf(p), lowest_);
   }
 }

@@ -45,8 +45,9 @@ class CycleRooms {
 
   // Looks anew at what stood before and may yield.
   void CountLowest();
-  // `RoomDesk::lowest` of that and of open pods, together; and of what this cycle has started or
-  // moved, unless that is nothing.
+  // `RoomDesk::lowest` of open pods; of these and what stood before, together; and of what this
+  // cycle has started or moved, unless that is nothing.
+  std::span<const int> lowest_open() const { return lowest_open_; }
   std::vector<int> LowestOfAll() const;
   std::optional<std::vector<int>> LowestOfChanged() const;
 
@@ -137,13 +138,13 @@ class CycleRooms {
   // Places that pods will get which still hold another: `now_` lacks them, and tells what is free
   // at best.
   std::vector<PodPlacement> unreserved_;
-  int unreserved_holds_ = 0;  // the same of places that are held
+  int unreserved_holds_ = 0;    // the same of places that are held
   bool anyone_leaves_ = false;  // by this plan
   // By workload: some of it is nominated, and what comes later may depend on that.
   std::vector<char> waits_;
   std::vector<char> has_lost_, was_withdrawn_;
   std::vector<char> open_, spared_;        // by pod
-  std::span<const char> unmoved_;  // `RoomDesk`
+  std::span<const char> unmoved_;          // `RoomDesk`
   std::vector<int> lowest_, lowest_open_;  // `RoomDesk::lowest`: of what stood before, of open pods
   std::vector<PodId> opened_;              // those that are open
   std::vector<size_t> action_of_;          // by open pod: which one starts it

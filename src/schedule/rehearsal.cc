@@ -50,8 +50,7 @@ bool Rehearse(const Snapshot& snapshot, const CycleDraft& draft, const CycleRule
     const size_t at = static_cast<size_t>(p.value());
     if (changes[at] == Change::kMoved) lessons.unmoved[at] = 1;
     if (changes[at] != Change::kStarted) return;
-    const size_t w =
-        static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
+    const size_t w = static_cast<size_t>(snapshot.pod_set(snapshot.pod_set_of(p)).workload.value());
     const int next_turn = std::min(known.turns[w] + 1, Lessons::kNoClaim);
     const bool waited = in_vain && known.turns[w] > 0;
     lessons.turns[w] = static_cast<char>(waited ? Lessons::kNoClaim : next_turn);

@@ -43,7 +43,8 @@ struct RoomDesk {
   ClusterState* later = nullptr;  // they are gone
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
-  // By pod; empty: none. What may have to yield is where the snapshot says, has been for long enough
+  // By pod; empty: none. What may have to yield is where the snapshot says, has been for long
+  // enough
   // (`VictimRules::min_pod_runtime`), and is not `spared`; `open` may as well, and costs nothing;
   // `unmoved` does not move.
   std::span<const char> spared = {};
