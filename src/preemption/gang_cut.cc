@@ -68,11 +68,12 @@ std::vector<PodId> GangCut::Close() {
   return added;
 }
 
-// Closes what is below `g`; tells whether its minimum still holds.
+// Closes what is below `g`, of a gang that loses something: what is below its minimum goes, even if
+// it was before. Tells whether the minimum of `g` still holds.
 bool GangCut::CloseBelow(int g, std::vector<PodId>& added) {
   if (at(g).is_pod_set()) {
     const bool holds = Stays(g) + Succeeded(g) >= set(g).min_count;
-    if (!holds && Leaves(g) > 0) TakeAll(g, added);
+    if (!holds) TakeAll(g, added);
     return holds;
   }
   const int begin = at(g).first_child, end = begin + at(g).num_children;
@@ -84,7 +85,6 @@ bool GangCut::CloseBelow(int g, std::vector<PodId>& added) {
     for (int c = begin; c < end; ++c) {
       const int after = at(c).after;
       if (after < 0 || holds[static_cast<size_t>(after - begin)] || Stays(c) == 0) continue;
-      if (Leaves(g) == 0) continue;
       TakeAll(c, added);
       holds[static_cast<size_t>(c - begin)] = CloseBelow(c, added);
       changed = true;
@@ -95,7 +95,7 @@ bool GangCut::CloseBelow(int g, std::vector<PodId>& added) {
     holding += at(c).after < 0 && holds[static_cast<size_t>(c - begin)] ? 1 : 0;
   }
   if (holding >= at(g).min_children) return true;
-  if (Leaves(g) > 0) TakeAll(g, added);
+  TakeAll(g, added);
   return false;
 }
 

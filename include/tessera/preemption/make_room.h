@@ -44,9 +44,8 @@ struct RoomDesk {
   QuotaLedger* ledger = nullptr;
   const FairShares* shares = nullptr;
   // By pod; empty: none. What may have to yield is where the snapshot says, has been for long
-  // enough
-  // (`VictimRules::min_pod_runtime`), and is not `spared`; `open` may as well, and costs nothing;
-  // `unmoved` does not move.
+  // enough (`VictimRules::min_pod_runtime`), and is not `spared`; what is `open` may as well, and
+  // costs nothing; what is `unmoved` does not move.
   std::span<const char> spared = {};
   std::span<const char> open = {};
   std::span<const char> unmoved = {};
@@ -96,7 +95,7 @@ struct RoomPlan {
 // behalf of a gang that grows, and of kEvict, which does not ask whether who may be evicted could
 // move instead.
 // What starts on free resources alone is bound, all else nominated.
-// Deterministic; ties: the younger workload yields, then the lower id; the lower node.
+// Deterministic; ties: the younger workload yields, then the higher id; the lower node.
 //
 // Cost: what may yield is released, and each pod of the claimant asks a tournament of nodes:
 // O(pods that may yield + nodes * pods per node + pods placed * log nodes) without topology
