@@ -63,8 +63,7 @@ void GangCut::TakeAll(int g, std::vector<PodId>& added) {
 
 std::vector<PodId> GangCut::Close() {
   std::vector<PodId> added;
-  if (Leaves(0) == 0) return added;
-  if (!CloseBelow(0, added)) TakeAll(0, added);
+  if (Leaves(0) > 0) CloseBelow(0, added);
   return added;
 }
 

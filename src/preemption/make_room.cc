@@ -78,6 +78,15 @@ RoomPlan YieldWith(RoomPlanner planner, std::vector<RoomPlan> refusals) {
 
 }  // namespace
 
+bool HasStoodLong(const ClusterState& later, PodId p, const VictimRules& rules) {
+  const Snapshot& snapshot = later.snapshot();
+  const PodPhase phase = snapshot.pod_phase(p);
+  const bool up = phase == PodPhase::kRunning || phase == PodPhase::kNominated;
+  if (!up || later.placement(p) != snapshot.pod_placement(p)) return false;
+  const int64_t start = snapshot.pod_started(p);
+  return start == INT64_MAX || snapshot.now() - start >= rules.min_pod_runtime;
+}
+
 RoomPlan PlanReclaim(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {
   RoomPlanner planner(desk, w, rules, cost);
   RoomPlan plan = planner.Yield(RoomStep::kReclaim, {.reclaim = true});

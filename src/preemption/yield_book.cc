@@ -6,6 +6,7 @@
 
 #include "src/preemption/gang_cut.h"
 #include "tessera/placement/gang_placement.h"
+#include "tessera/preemption/make_room.h"
 
 namespace tessera {
 YieldBook::YieldBook(const ClusterState& state, QuotaLedger& ledger, const FairShares& shares,
@@ -121,8 +122,7 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
     const Gang& gang = gangs_[at(workload_of(p))];
     if (!is_up_[at(p)] || !gang.may_yield || gang.most == 0) continue;
     if (workload_of(p) == claimant) continue;
-    const bool open = !policy_.open.empty() && policy_.open[at(p)];
-    if (!Stands(p) && !open) continue;
+    if (!Stands(p) && !Has(policy_.open, p)) continue;
     if (gang.rule == YieldRule::kMoved && !MayMoveNow(p)) continue;
     homes_[at(p)] = state_.placement(p);
     candidates_.push_back(p);
@@ -130,18 +130,11 @@ void YieldBook::AddCandidates(WorkloadId claimant) {
 }
 
 bool YieldBook::MayMoveNow(PodId p) const {
-  if (snapshot_.pod_phase(p) == PodPhase::kNominated) return false;
-  return policy_.unmoved.empty() || !policy_.unmoved[at(p)];
+  return snapshot_.pod_phase(p) != PodPhase::kNominated && !Has(policy_.unmoved, p);
 }
 
-// Whether it is where the snapshot says, and has been for long enough.
 bool YieldBook::Stands(PodId p) const {
-  if (!policy_.spared.empty() && policy_.spared[at(p)]) return false;
-  const PodPhase phase = snapshot_.pod_phase(p);
-  const bool up = phase == PodPhase::kRunning || phase == PodPhase::kNominated;
-  if (!up || state_.placement(p) != snapshot_.pod_placement(p)) return false;
-  const int64_t start = snapshot_.pod_started(p);
-  return start == INT64_MAX || snapshot_.now() - start >= policy_.rules.min_pod_runtime;
+  return !Has(policy_.spared, p) && HasStoodLong(state_, p, policy_.rules);
 }
 
 Victim YieldBook::VictimOf(PodId p, bool is_moved) const {
@@ -175,8 +168,7 @@ void YieldBook::PriceCandidates() {
     const int64_t since = std::max(start, snapshot_.workload(w).last_checkpoint.value_or(start));
     if (since < snapshot_.now()) victim.seconds_lost = snapshot_.now() - since;
     const int64_t points = std::clamp<int64_t>(policy_.cost(victim), 0, kMaxVictimCost);
-    const bool open = !policy_.open.empty() && policy_.open[at(p)];
-    pod_costs_[at(p)] = {open ? 0 : points, rank[at(w)]};
+    pod_costs_[at(p)] = {Has(policy_.open, p) ? 0 : points, rank[at(w)]};
   }
 }
 

@@ -176,6 +176,8 @@ class YieldBook {
   void AddCandidates(WorkloadId claimant);
   void PriceCandidates();
   Victim VictimOf(PodId p, bool is_moved) const;
+  // Whether `p` is in one of the sets of a `RoomDesk`.
+  static bool Has(std::span<const char> set, PodId p) { return !set.empty() && set[at(p)] != 0; }
   bool Stands(PodId p) const;
   bool MayMoveNow(PodId p) const;
   bool IsProtected(WorkloadId w, QueueId scope, bool reclaim) const;

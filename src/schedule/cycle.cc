@@ -46,10 +46,10 @@ class Cycle {
     for (turn_ = 0; turn_ <= lessons_.last_turn(); ++turn_) Settle();
     if (rooms_.LetAllMove()) Settle();
     CycleDraft draft;
-    if (rules_.settle) draft.suspects = Suspects();
     CycleResult& result = draft.result;
     result.plan.actions = rooms_.TakeActions();
     if (lessons_.is_rehearsal()) return draft;
+    if (rules_.settle) draft.suspects = Suspects();
     result.reservations = std::move(reservations_);
     result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
@@ -73,9 +73,9 @@ class Cycle {
 
   void RunStep(CycleStep step) {
     ++round_;
-    rooms_.CountLowest();
     if (step == CycleStep::kEndStale) return EndStale();
     step_ = step;
+    rooms_.CountLowest();
     if (rules_.growth == ElasticGrowth::kInTurn) {
       LiftAll();
       ServeAll([](GangStage) { return true; });
@@ -327,45 +327,47 @@ class Cycle {
     const std::vector<WorkloadId> giving = GivingTo(plan);
     if (giving.empty()) {
       CarryOut(std::move(plan));
-    } else if (!rooms_.IsAllOpen(plan)) {
-      return TakeBackAndEvict(w, giving);
-    } else {
-      TakeBack(w, plan, giving);
+    } else if (rooms_.IsAllOpen(plan)) {
+      StartAgain(giving, TakeBack(giving, plan));
+      rooms_.Start(w, plan.placed, ledger_);
+      ledger_.Commit();
+    } else if (!TakeBackAndEvict(w, giving)) {
+      return false;
     }
-    return true;
-  }
-
-  void TakeBack(WorkloadId w, const RoomPlan& plan, const std::vector<WorkloadId>& giving) {
-    std::vector<std::vector<PodTarget>> staying;
-    for (WorkloadId v : giving) {
-      staying.push_back(StayingOf(v, plan));
-      rooms_.Withdraw(v, ledger_);
-    }
-    for (size_t i = 0; i < giving.size(); ++i) {
-      if (!staying[i].empty()) rooms_.Start(giving[i], staying[i], ledger_);
-    }
-    rooms_.Start(w, plan.placed, ledger_);
-    ledger_.Commit();
     losers_.insert(losers_.end(), giving.begin(), giving.end());
+    return true;
   }
 
   // By what right others yield depends on what queues hold without what is taken back, so that
   // comes first.
   bool TakeBackAndEvict(WorkloadId w, const std::vector<WorkloadId>& giving) {
-    std::vector<std::vector<PodTarget>> started;
-    for (WorkloadId v : giving) {
-      started.push_back(StayingOf(v, {}));
-      rooms_.Withdraw(v, ledger_);
-    }
+    const auto started = TakeBack(giving, {});
     RoomPlan plan = PlanFor(w, rooms_.Desk(ledger_, shares_));
     if (!plan.found()) {
-      for (size_t i = 0; i < giving.size(); ++i) rooms_.Start(giving[i], started[i], ledger_);
+      StartAgain(giving, started);
       ledger_.Commit();
       return false;
     }
     CarryOut(std::move(plan));
-    losers_.insert(losers_.end(), giving.begin(), giving.end());
     return true;
+  }
+
+  // Takes back what this cycle started of `giving`; what `plan` leaves to each of them.
+  std::vector<std::vector<PodTarget>> TakeBack(const std::vector<WorkloadId>& giving,
+                                               const RoomPlan& plan) {
+    std::vector<std::vector<PodTarget>> staying;
+    for (WorkloadId v : giving) {
+      staying.push_back(StayingOf(v, plan));
+      rooms_.Withdraw(v, ledger_);
+    }
+    return staying;
+  }
+
+  void StartAgain(const std::vector<WorkloadId>& giving,
+                  const std::vector<std::vector<PodTarget>>& staying) {
+    for (size_t i = 0; i < giving.size(); ++i) {
+      if (!staying[i].empty()) rooms_.Start(giving[i], staying[i], ledger_);
+    }
   }
 
   // Workloads of which `plan` takes back what this cycle has started, or moves it.

@@ -305,11 +305,8 @@ void CycleRooms::CountLowest() {
   std::ranges::fill(lowest_, INT_MAX);
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
-    if (!latest().is_placed(p) || spared_[at(p)] != 0 || IsChanged(p)) continue;
-    const int64_t start = snapshot_.pod_started(p);
-    const bool stands =
-        start == INT64_MAX || snapshot_.now() - start >= room_rules_.victims.min_pod_runtime;
-    if (stands) NoteLowest(WorkloadOf(p), lowest_);
+    if (!latest().is_placed(p) || spared_[at(p)] != 0) continue;
+    if (HasStoodLong(latest(), p, room_rules_.victims)) NoteLowest(WorkloadOf(p), lowest_);
   }
 }
 

@@ -36,7 +36,7 @@ class CycleRooms {
   int64_t holding_version() const { return version_ + holding_; }
   // Whether something of `w` was made to leave in this cycle.
   bool has_lost(WorkloadId w) const { return has_lost_[at(w)] != 0; }
-  // By pod: it was started in this cycle on what was free, and nobody has yielded since, so that
+  // By pod: it was started in this cycle on what was free, and no deal since rests on it, so that
   // it may still be taken back.
   std::span<const char> open() const { return open_; }
   bool has_open() const { return !opened_.empty(); }

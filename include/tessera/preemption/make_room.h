@@ -65,6 +65,9 @@ struct PodTarget {
   friend bool operator==(const PodTarget&, const PodTarget&) = default;
 };
 
+// Whether `p` is in `later` where the snapshot says, and has been for `min_pod_runtime`.
+bool HasStoodLong(const ClusterState& later, PodId p, const VictimRules& rules);
+
 enum class RoomOutcome {
   kRoom,             // the claimant fits after the actions
   kNoRoom,           // no plan of these steps exists
