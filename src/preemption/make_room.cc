@@ -114,9 +114,10 @@ RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules
   return YieldWith(RoomPlanner(desk, w, rules, cost), {});
 }
 
-bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules) {
+bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
+                   std::span<const int> among) {
   const auto no_cost = [](const Victim&) { return int64_t{0}; };
-  return RoomPlanner(desk, w, rules, no_cost).MightMakeRoom();
+  return RoomPlanner(desk, w, rules, no_cost).MightMakeRoom(among);
 }
 
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost) {

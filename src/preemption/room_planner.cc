@@ -130,26 +130,30 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights,
 }
 
 YieldRights RoomPlanner::Possible() const {
-  YieldRights rights{.reclaim = true, .preempt = true, .move = true};
-  if (desk_.lowest.empty()) return rights;
+  if (desk_.lowest.empty()) return {.reclaim = true, .preempt = true, .move = true};
+  return PossibleOf(desk_.lowest);
+}
+
+YieldRights RoomPlanner::PossibleOf(std::span<const int> lowest) const {
+  const auto of = [&lowest](QueueId q) { return lowest[static_cast<size_t>(q.value())]; };
   const QueueId own = snapshot_.info(w_).queue;
-  const auto lowest = [this](QueueId q) { return desk_.lowest[static_cast<size_t>(q.value())]; };
-  rights.preempt = lowest(own) < snapshot_.workload(w_).priority;
+  YieldRights rights{.preempt = of(own) < snapshot_.workload(w_).priority, .move = true};
   const Entitlements entitlements(snapshot_.queues(), *desk_.shares, rules_.victims, ledger_, own,
                                   need_);
-  rights.reclaim = false;
   for (int i = 0; i < snapshot_.queues().size() && !rights.reclaim; ++i) {
     const QueueId q(i);
-    rights.reclaim = q != own && lowest(q) != INT_MAX && entitlements.MayYield(q);
+    rights.reclaim = q != own && of(q) != INT_MAX && entitlements.MayYield(q);
   }
   return rights;
 }
 
-bool RoomPlanner::MightMakeRoom() {
+bool RoomPlanner::MightMakeRoom(std::span<const int> among) {
   if (!Gate(RoomStep::kConsolidate, {.move = true}, need_)) return true;
-  YieldRights rights = Possible();
+  const YieldRights some = among.empty() ? Possible() : PossibleOf(among);
+  if (!some.reclaim && !some.preempt) return false;
+  YieldRights rights = among.empty() ? some : Possible();
   rights.move = false;
-  return (rights.reclaim || rights.preempt) && !Gate(RoomStep::kEvict, rights, need_);
+  return !Gate(RoomStep::kEvict, rights, need_);
 }
 
 // Whole GPUs that the minimum lacks for certain.

@@ -23,8 +23,10 @@ class RoomPlanner {
   RoomPlan Free();
   // The rights by which anybody could yield, as far as the desk tells at once.
   YieldRights Possible() const;
-  // Whether anybody could yield or move, as far as the desk tells at once.
-  bool MightMakeRoom();
+  YieldRights PossibleOf(std::span<const int> lowest) const;
+  // Whether anybody could yield or move, as far as the desk tells at once; `among` as for the
+  // public function.
+  bool MightMakeRoom(std::span<const int> among);
   // What is said of a step by which nobody may yield.
   RoomPlan RefuseNobody(RoomStep step) const {
     return Refuse(step, true, PendingReason::kInsufficientGpus, "nothing may yield");

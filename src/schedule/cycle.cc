@@ -45,11 +45,11 @@ class Cycle {
     if (rules_.usage.honour_nominations) rooms_.BindNominated();
     for (turn_ = 0; turn_ <= lessons_.last_turn(); ++turn_) Settle();
     if (rooms_.LetAllMove()) Settle();
-    CycleDraft draft;
+    CycleDraft draft(snapshot_);
     CycleResult& result = draft.result;
     result.plan.actions = rooms_.TakeActions();
     if (lessons_.is_rehearsal()) return draft;
-    if (rules_.settle) draft.suspects = Suspects();
+    if (rules_.settle) NoteSuspects(draft);
     result.reservations = std::move(reservations_);
     result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
@@ -185,6 +185,8 @@ class Cycle {
   static constexpr int kMostHolders = 8;
 
   bool MayHold(WorkloadId w) {
+    // Of those who would ask before it only some are asked in a rehearsal.
+    if (lessons_.is_rehearsal()) return false;
     const Workload& workload = snapshot_.workload(w);
     const int64_t waited = snapshot_.now() - workload.submitted;
     if (rules_.patience == kUnlimited || waited < rules_.patience) return false;
@@ -318,10 +320,9 @@ class Cycle {
   bool Rearrange(WorkloadId w) {
     RoomDesk desk = rooms_.Desk(ledger_, shares_);
     desk.open = rooms_.open();
-    desk.lowest = rooms_.lowest_open();
-    if (!MightMakeRoom(desk, w, room_rules_)) return false;
     const std::vector<int> lowest = rooms_.LowestOfAll();
     desk.lowest = lowest;
+    if (!MightMakeRoom(desk, w, room_rules_, rooms_.lowest_open())) return false;
     RoomPlan plan = PlanFor(w, desk);
     if (!plan.found()) return false;
     const std::vector<WorkloadId> giving = GivingTo(plan);
@@ -397,22 +398,21 @@ class Cycle {
     return staying;
   }
 
-  // Who waits and might make yield what this cycle has started or moved, as soon as that is
-  // possible; empty: nobody.
-  std::vector<char> Suspects() {
-    const std::optional<std::vector<int>> lowest = rooms_.LowestOfChanged();
-    if (!lowest) return {};
+  // Tells who waits and might, once that is possible, make yield what this cycle has started or
+  // moved, and whether somebody who lost something might make anything yield.
+  void NoteSuspects(CycleDraft& draft) {
+    const LowestAfter lowest = rooms_.FindLowestAfter();
     RoomDesk desk = rooms_.Desk(ledger_, shares_);
-    desk.lowest = *lowest;
-    std::vector<char> suspects(attempts_.size());
-    bool any = false;
-    for (size_t i = 0; i < suspects.size(); ++i) {
-      const WorkloadId w(static_cast<int32_t>(i));
-      if (!HasPlaceable(rooms_.latest(), w) || !MightMakeRoom(desk, w, room_rules_)) continue;
-      suspects[i] = 1;
-      any = true;
+    desk.lowest = lowest.all;
+    for (int i = 0; i < snapshot_.num_workloads(); ++i) {
+      const WorkloadId w(i);
+      if (!HasPlaceable(rooms_.latest(), w)) continue;
+      if (lowest.any_changed && MightMakeRoom(desk, w, room_rules_, lowest.changed)) {
+        draft.suspects.Add(w);
+      }
+      if (!rooms_.has_lost(w) || draft.losers_may_return) continue;
+      draft.losers_may_return = MightMakeRoom(desk, w, room_rules_);
     }
-    return any ? suspects : std::vector<char>();
   }
 
   // --- What should not run --------------------------------------------------

@@ -4,11 +4,30 @@
 // One cycle, planned with what rehearsals of the next one have shown.
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {
+
+class WorkloadSet {
+ public:
+  explicit WorkloadSet(const Snapshot& snapshot)
+      : has_(static_cast<size_t>(snapshot.num_workloads())) {}
+
+  void Add(WorkloadId w) {
+    has_[static_cast<size_t>(w.value())] = 1;
+    empty_ = false;
+  }
+  bool contains(WorkloadId w) const { return has_[static_cast<size_t>(w.value())] != 0; }
+  bool empty() const { return empty_; }
+
+ private:
+  std::vector<char> has_;
+  bool empty_ = true;
+};
 
 // Whose start, and which moves, the next cycle would undo.
 struct Lessons {
@@ -19,23 +38,25 @@ struct Lessons {
   std::vector<char> turns;  // by workload: it is served when all of earlier turns have settled
   // By pod: not moved, though perhaps evicted, until all the rest has settled.
   std::vector<char> unmoved;
-  // Of a rehearsal, which is one pass: by workload, whether it has its turn at all. Empty: none is.
-  std::vector<char> asked;
+  std::optional<WorkloadSet> asked;  // of a rehearsal, which is one pass: who has a turn at all
 
   explicit Lessons(const Snapshot& snapshot)
       : turns(static_cast<size_t>(snapshot.num_workloads())),
         unmoved(static_cast<size_t>(snapshot.num_pods())) {}
 
   bool has_turn(WorkloadId w, int turn) const {
-    const bool is_asked = asked.empty() || asked[static_cast<size_t>(w.value())] != 0;
-    return is_asked && std::min<int>(Level(w), kLastTurn) <= turn;
+    return (!asked || asked->contains(w)) && std::min<int>(Level(w), kLastTurn) <= turn;
   }
   int last_turn() const {
     return turns.empty() ? 0 : std::min<int>(*std::ranges::max_element(turns), kLastTurn);
   }
-  bool is_rehearsal() const { return !asked.empty(); }
+  bool is_rehearsal() const { return asked.has_value(); }
   bool may_claim(WorkloadId w) const { return Level(w) < kNoClaim; }
 
+  // False: they were forbidden already.
+  bool ForbidClaims(WorkloadId w) {
+    return std::exchange(turns[static_cast<size_t>(w.value())], kNoClaim) != kNoClaim;
+  }
   bool forbids_claims() const { return std::ranges::find(turns, kNoClaim) != turns.end(); }
   void AllowClaims() {
     for (char& turn : turns) turn = std::min<char>(turn, kLastTurn);
@@ -46,9 +67,11 @@ struct Lessons {
 };
 
 struct CycleDraft {
+  explicit CycleDraft(const Snapshot& snapshot) : suspects(snapshot) {}
+
   CycleResult result;
-  // By workload: it might make yield what the cycle starts or moves. Empty: certainly none does.
-  std::vector<char> suspects;
+  WorkloadSet suspects;            // who might make yield what the cycle starts or moves
+  bool losers_may_return = false;  // who loses something might make others yield
 };
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,

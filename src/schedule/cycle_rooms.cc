@@ -322,16 +322,19 @@ std::vector<int> CycleRooms::LowestOfAll() const {
   return lowest;
 }
 
-std::optional<std::vector<int>> CycleRooms::LowestOfChanged() const {
-  std::vector<int> lowest(lowest_.size(), INT_MAX);
-  bool any = false;
+LowestAfter CycleRooms::FindLowestAfter() const {
+  LowestAfter lowest;
+  lowest.all.assign(lowest_.size(), INT_MAX);
+  lowest.changed = lowest.all;
   for (int i = 0; i < snapshot_.num_pods(); ++i) {
     const PodId p(i);
-    if (!latest().is_placed(p) || !IsChanged(p)) continue;
-    any = true;
-    NoteLowest(WorkloadOf(p), lowest);
+    if (!latest().is_placed(p)) continue;
+    NoteLowest(WorkloadOf(p), lowest.all);
+    if (!IsChanged(p)) continue;
+    lowest.any_changed = true;
+    NoteLowest(WorkloadOf(p), lowest.changed);
   }
-  return any ? std::optional(std::move(lowest)) : std::nullopt;
+  return lowest;
 }
 
 bool CycleRooms::IsAllOpen(const RoomPlan& plan) const {

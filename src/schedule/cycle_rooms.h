@@ -19,6 +19,12 @@
 
 namespace tessera {
 
+// `RoomDesk::lowest` after a cycle: of all that is there then, and of what has started or moved.
+struct LowestAfter {
+  std::vector<int> all, changed;
+  bool any_changed = false;
+};
+
 class CycleRooms {
  public:
   CycleRooms(const Snapshot& snapshot, const CycleRules& rules, const RoomRules& room_rules,
@@ -45,11 +51,10 @@ class CycleRooms {
 
   // Looks anew at what stood before and may yield.
   void CountLowest();
-  // `RoomDesk::lowest` of open pods; of these and what stood before, together; and of what this
-  // cycle has started or moved, unless that is nothing.
+  // `RoomDesk::lowest` of open pods; of these and what stood before, together; and after the cycle.
   std::span<const int> lowest_open() const { return lowest_open_; }
   std::vector<int> LowestOfAll() const;
-  std::optional<std::vector<int>> LowestOfChanged() const;
+  LowestAfter FindLowestAfter() const;
 
   // Whether all that yields or moves by `plan` is open.
   bool IsAllOpen(const RoomPlan& plan) const;

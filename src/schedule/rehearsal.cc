@@ -1,5 +1,8 @@
 // A cycle is planned, the next one is rehearsed, and what that would undo is planned anew.
 
+#include <set>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -63,41 +66,102 @@ bool Rehearse(const Snapshot& snapshot, const CycleDraft& draft, const CycleRule
 }
 
 // Plans, and rehearses what comes of it, until nothing is undone or nothing more is learnt.
-CycleResult PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
-                            const CycleFunctions& functions, Lessons& lessons) {
+CycleDraft PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
+                           const CycleFunctions& functions, Lessons& lessons) {
   std::vector<Action> last;
   for (int left = rules.rehearsals;; --left) {
     CycleDraft draft = DraftCycle(snapshot, rules, functions, lessons);
     const bool in_vain = draft.result.plan.actions == last;
     const bool done = left <= 0 || draft.suspects.empty();
-    if (done || !Rehearse(snapshot, draft, rules, functions, in_vain, lessons)) {
-      return std::move(draft.result);
-    }
-    last = std::move(draft.result.plan.actions);
+    if (done || !Rehearse(snapshot, draft, rules, functions, in_vain, lessons)) return draft;
+    last = draft.result.plan.actions;
   }
 }
 
-// Whether the next cycle, at the same time, plans nothing.
-bool IsFixedPoint(const Snapshot& snapshot, const Plan& plan, const CycleRules& rules,
-                  const CycleFunctions& functions) {
-  const absl::StatusOr<Snapshot> next = ApplyAndSettle(snapshot, plan);
-  if (!next.ok()) return false;
-  Lessons lessons(*next);
-  return PlanAndRehearse(*next, rules, functions, lessons).plan.actions.empty();
+// The workloads of which `plan` starts something.
+std::set<std::string> WhoStarts(const Plan& plan) {
+  std::set<std::string> starts;
+  for (const Action& action : plan.actions) {
+    if (const auto* bind = std::get_if<BindAction>(&action)) starts.insert(bind->pod.workload);
+    if (const auto* later = std::get_if<NominateAction>(&action))
+      starts.insert(later->pod.workload);
+  }
+  return starts;
 }
+
+// What the next cycle starts, as soon as it may make yield what the draft starts.
+std::set<std::string> WhoStartsNext(const Snapshot& snapshot, const Plan& plan,
+                                    const CycleRules& rules, const CycleFunctions& functions) {
+  const absl::StatusOr<Snapshot> settled = ApplyAndSettle(snapshot, plan);
+  if (!settled.ok()) return {};
+  SnapshotSpec spec = settled->spec();
+  spec.now += rules.room.victims.min_pod_runtime;
+  const absl::StatusOr<Snapshot> next = Snapshot::Create(std::move(spec));
+  if (!next.ok()) return {};
+  return WhoStarts(DraftCycle(*next, rules, functions, Lessons(*next)).result.plan);
+}
+
+// Forbids the claims for which somebody yields who is back in the next cycle; false: none that was
+// not forbidden.
+bool ForbidClaimsInVain(const Snapshot& snapshot, const CycleDraft& draft, const CycleRules& rules,
+                        const CycleFunctions& functions, Lessons& lessons) {
+  if (draft.suspects.empty() && !draft.losers_may_return) return false;
+  const Plan& plan = draft.result.plan;
+  const std::set<std::string> starts = WhoStartsNext(snapshot, plan, rules, functions);
+  bool any = false;
+  for (const Action& action : plan.actions) {
+    const auto* evict = std::get_if<EvictAction>(&action);
+    if (evict == nullptr || evict->on_behalf_of.empty()) continue;
+    if (!starts.contains(evict->pod.workload)) continue;
+    any |= lessons.ForbidClaims(*snapshot.FindWorkload(evict->on_behalf_of));
+  }
+  return any;
+}
+
+// A cycle, and the cycles at the same time after it by which it is judged.
+class CycleSeries {
+ public:
+  CycleSeries(const CycleRules& rules, const CycleFunctions& functions)
+      : rules_(rules), functions_(functions) {}
+
+  // `depth`: cycles before it.
+  CycleResult Run(const Snapshot& snapshot, int depth = 0) const {
+    Lessons lessons(snapshot);
+    CycleDraft draft = PlanAndRehearse(snapshot, rules_, functions_, lessons);
+    if (lessons.forbids_claims() && !IsFixedPoint(snapshot, draft.result.plan, depth)) {
+      // Without claims that are forbidden it is one.
+      lessons.AllowClaims();
+      draft = DraftCycle(snapshot, rules_, functions_, lessons);
+    }
+    for (int left = rules_.rehearsals > 0 ? kMostForbidden : 0; left > 0; --left) {
+      if (!ForbidClaimsInVain(snapshot, draft, rules_, functions_, lessons)) break;
+      CycleDraft other = DraftCycle(snapshot, rules_, functions_, lessons);
+      if (!IsFixedPoint(snapshot, other.result.plan, depth)) break;
+      draft = std::move(other);
+    }
+    return std::move(draft.result);
+  }
+
+ private:
+  static constexpr int kMostForbidden = 5, kDeepest = 2;
+
+  // Whether the next cycle at the same time certainly plans nothing.
+  bool IsFixedPoint(const Snapshot& snapshot, const Plan& plan, int depth) const {
+    if (plan.actions.empty()) return true;
+    if (depth == kDeepest) return false;
+    const absl::StatusOr<Snapshot> next = ApplyAndSettle(snapshot, plan);
+    return next.ok() && Run(*next, depth + 1).plan.actions.empty();
+  }
+
+  const CycleRules& rules_;
+  const CycleFunctions& functions_;
+};
 
 }  // namespace
 
 CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
                      const CycleFunctions& functions) {
-  Lessons lessons(snapshot);
-  CycleResult result = PlanAndRehearse(snapshot, rules, functions, lessons);
-  if (!lessons.forbids_claims() || IsFixedPoint(snapshot, result.plan, rules, functions)) {
-    return result;
-  }
-  // Without claims that are held back it is one.
-  lessons.AllowClaims();
-  return DraftCycle(snapshot, rules, functions, lessons).result;
+  return CycleSeries(rules, functions).Run(snapshot);
 }
 
 }  // namespace tessera

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include "tessera/cluster/plan.h"
 #include "tessera/io/plan_json.h"
@@ -177,6 +178,26 @@ int CountTrades(SnapshotSpec spec) {
   return trades;
 }
 
+// Whether `next` starts somebody of whom `plan` has evicted something and started nothing.
+bool BringsBack(const Plan& plan, const Plan& next) {
+  std::set<std::string> lost;
+  for (const Action& action : plan.actions) {
+    if (const auto* evict = std::get_if<EvictAction>(&action)) lost.insert(evict->pod.workload);
+  }
+  const auto started = [](const Plan& by) {
+    std::set<std::string> names;
+    for (const Action& action : by.actions) {
+      if (const auto* bind = std::get_if<BindAction>(&action)) names.insert(bind->pod.workload);
+      if (const auto* later = std::get_if<NominateAction>(&action))
+        names.insert(later->pod.workload);
+    }
+    return names;
+  };
+  for (const std::string& name : started(plan)) lost.erase(name);
+  const std::set<std::string> back = started(next);
+  return std::ranges::any_of(lost, [&](const std::string& name) { return back.contains(name); });
+}
+
 // In parts, which can run side by side.
 constexpr int kParts = 4;
 
@@ -184,7 +205,7 @@ class ChurnProperties : public testing::TestWithParam<int> {};
 
 TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
   const int seeds = RandomCases(50, 1000);
-  int64_t evictions = 0, shifts = 0, checks = 0, late = 0, undone = 0, trades = 0;
+  int64_t evictions = 0, shifts = 0, checks = 0, late = 0, undone = 0, back = 0, trades = 0;
   for (int seed = GetParam(); seed < seeds; seed += kParts) {
     Cluster cluster(static_cast<uint32_t>(seed));
     for (int i = 0; i < 100; ++i) {
@@ -213,7 +234,10 @@ TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
         soon.now += 2;
         const CycleResult again = Schedule(CreateOrDie(std::move(soon)));
         ++checks;
-        if (!again.plan.actions.empty() && SharesOf(again) == SharesOf(cycle)) ++undone;
+        if (!again.plan.actions.empty() && SharesOf(again) == SharesOf(cycle)) {
+          ++undone;
+          back += BringsBack(cycle.plan, again.plan) ? 1 : 0;
+        }
       }
       if (i % 20 == 19) {
         trades += CountTrades(cluster.spec());
@@ -226,9 +250,11 @@ TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
   // Two seconds later what has just started may yield or move, and timers have run out. Rehearsals
   // leave less than one cycle of a hundred that acts; without them it is one of five.
   EXPECT_LE(undone, checks / 50);
+  EXPECT_LE(back, checks / 200);
   // Rarely a timer that runs out lets a queue reclaim back what it has lost.
   EXPECT_LE(trades, seeds * 5 / kParts / 20 + 1);
   RecordProperty("undone", static_cast<int>(undone));
+  RecordProperty("back", static_cast<int>(back));
   RecordProperty("trades", static_cast<int>(trades));
 }
 INSTANTIATE_TEST_SUITE_P(Parts, ChurnProperties, testing::Range(0, kParts));

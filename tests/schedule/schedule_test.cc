@@ -216,6 +216,34 @@ TEST(ScheduleTest, DiagnosesAreCounted) {
   EXPECT_THAT(plan.pending[2].text, HasSubstr("rack r1 has room for 2"));
 }
 
+// Each of two queues is entitled to 4 of 8 GPUs. "small" of queue a can start on what is free; with
+// it a holds 5, so that b may reclaim the 3 of "big"; and "big" would preempt "small" and be back.
+TEST(ScheduleTest, NobodyYieldsWhoWouldBeBack) {
+  SnapshotSpec spec;
+  spec.nodes = {MakeNode("n0", 4), MakeNode("n1", 4)};
+  spec.nodes[0].labels["zone"] = "b";
+  spec.queues = {MakeQueue("a"), MakeQueue("b")};
+  for (Queue& queue : spec.queues) queue.quota.by_name["gpu"] = Gpus(4);
+  PodSet there = MakePodSet("s", 1, WholeGpus(4));
+  there.selector = {{"zone", SelectorOperator::kIn, {"b"}}};
+  Workload big = MakeWorkload("big", "a", {MakePodSet("s", 1, WholeGpus(3))});
+  big.priority = 60;
+  big.movable = false;
+  big.pods = {MakePod("s", 0, "n0", OnGpus({0, 1, 2}))};
+  spec.workloads = {big, MakeWorkload("small", "a", {MakePodSet("s", 1, WholeGpus(2))}),
+                    MakeWorkload("claim", "b", {there})};
+  const Snapshot snapshot = CreateOrDie(spec);
+  const Plan plan = Schedule(snapshot).plan;
+  EXPECT_THAT(ActionsOf(plan), ElementsAre("bind small/s/0"));
+  EXPECT_THAT(Schedule(*ApplyAndSettle(snapshot, plan)).plan.actions, IsEmpty());
+  // Once "small" may yield all of it happens at once.
+  SnapshotSpec later = ApplyAndSettle(snapshot, plan)->spec();
+  later.now += 1;
+  EXPECT_THAT(
+      ActionsOf(Schedule(CreateOrDie(later)).plan),
+      ElementsAre("evict big/s/0", "nominate claim/s/0", "evict small/s/0", "nominate big/s/0"));
+}
+
 // What is found out of one gang is told of its equals, by their own names; a gang of which a
 // pod runs, or that needs another number, has its own.
 TEST(ScheduleTest, EqualGangsShareTheirProof) {

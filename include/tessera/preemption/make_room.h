@@ -119,8 +119,10 @@ RoomPlan PlanYielding(const RoomDesk& desk, WorkloadId w, const RoomRules& rules
 RoomPlan PlanMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules, VictimCost cost);
 
 // Whether somebody might yield for `w`, by what `desk.lowest` and the queues say; false is certain
-// where nothing below what `lowest` says may yield. O(queues + GPUs).
-bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules);
+// where nothing below what `lowest` says may yield. `among`, if not empty: the same of pods one of
+// which has to be evicted, or others moved. O(queues + GPUs).
+bool MightMakeRoom(const RoomDesk& desk, WorkloadId w, const RoomRules& rules,
+                   std::span<const int> among = {});
 
 // The same with a host's `VictimOrder`.
 template <VictimOrder Order = VictimWeights>
