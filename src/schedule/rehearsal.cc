@@ -105,8 +105,9 @@ std::set<std::string> WhoStartsNext(const Snapshot& snapshot, const Plan& plan,
 // not forbidden.
 bool ForbidClaimsInVain(const Snapshot& snapshot, const CycleDraft& draft, const CycleRules& rules,
                         const CycleFunctions& functions, Lessons& lessons) {
-  if (draft.suspects.empty() && !draft.losers_may_return) return false;
   const Plan& plan = draft.result.plan;
+  const bool any_yields = !draft.result.certificates.empty();
+  if (!any_yields || (draft.suspects.empty() && !draft.losers_may_return)) return false;
   const std::set<std::string> starts = WhoStartsNext(snapshot, plan, rules, functions);
   bool any = false;
   for (const Action& action : plan.actions) {
