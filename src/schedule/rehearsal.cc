@@ -134,9 +134,11 @@ class CycleSeries {
       lessons.AllowClaims();
       draft = DraftCycle(snapshot, rules_, functions_, lessons);
     }
+    Lessons in_vain(snapshot);
     for (int left = rules_.rehearsals > 0 ? kMostForbidden : 0; left > 0; --left) {
-      if (!ForbidClaimsInVain(snapshot, draft, rules_, functions_, lessons)) break;
-      CycleDraft other = DraftCycle(snapshot, rules_, functions_, lessons);
+      if (!ForbidClaimsInVain(snapshot, draft, rules_, functions_, in_vain)) break;
+      lessons = in_vain;
+      CycleDraft other = PlanAndRehearse(snapshot, rules_, functions_, lessons);
       if (!IsFixedPoint(snapshot, other.result.plan, depth)) break;
       draft = std::move(other);
     }
