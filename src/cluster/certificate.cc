@@ -110,7 +110,8 @@ std::string ToText(const Certificate& certificate) {
   if (certificate.victims.empty()) {
     text = absl::StrCat(subject, " fits, nobody has to yield");
   } else {
-    text = absl::StrCat(certificate.victims.size(), " pods yield for ", subject, " (",
+    const size_t pods = certificate.victims.size();
+    text = absl::StrCat(pods, pods == 1 ? " pod yields for " : " pods yield for ", subject, " (",
                         ToAbsl(ToString(certificate.step)), "), at a cost of ", certificate.cost,
                         ": ", ToAbsl(ProofText(certificate.minimality)));
   }

@@ -295,7 +295,12 @@ class Cycle {
   }
 
   bool MakeRoom(WorkloadId w) {
-    if (!lessons_.may_claim(w)) return false;
+    if (!lessons_.may_claim(w)) {
+      if (std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(w.value())]) {
+        attempt->may_not_claim = true;
+      }
+      return false;
+    }
     ClaimMemory& claims = claims_[step_];
     if (claims.IsHopeless(rooms_.latest(), w, round_, rooms_.holding_version())) return false;
     if (rules_.settle && rooms_.has_open() && Rearrange(w)) return true;

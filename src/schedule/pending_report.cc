@@ -213,6 +213,10 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
                                   attempt->kept_from, "\", which has waited for longer");
     } else if (attempt && !attempt->search.placed()) {
       pending = ExplainFailure(state, w, attempt->search, findings);
+      if (attempt->may_not_claim) {
+        absl::StrAppend(&pending.text,
+                        "; nobody yields for it in this cycle, as the next one would undo that");
+      }
     } else if (missing.releasing > 0) {
       pending.reason = PendingReason::kReleasing;
       pending.text = absl::StrCat("waits for ", missing.releasing, " of its own pods to end");

@@ -22,6 +22,7 @@ struct Attempt {
   GangPlacement search;
   std::optional<QuotaRefusal> refusal;  // a queue said no
   std::string kept_from = {};           // the workload for which its place is held
+  bool may_not_claim = false;           // nobody yields for it, as the next cycle would undo that
 };
 
 // One entry for every workload with a pod that neither holds a place in `state`

@@ -141,7 +141,7 @@ class Views(unittest.TestCase):
         code, text, _ = run("plan", DEMO, "--room")
         self.assertEqual(code, 0)
         self.assertIn("Room for what waits, each by itself", text)
-        self.assertRegex(text, r"index-build (has|found) no room|pods yield for index-build")
+        self.assertRegex(text, r"index-build (has|found) no room|pods? yields? for index-build")
         _, text, _ = run("explain", DEMO, "--workload", "index-build")
         self.assertIn("What would have to yield for it", text)
 
@@ -161,7 +161,7 @@ class Views(unittest.TestCase):
         explain = lambda name: run("explain", "-", "--workload", name, stdin=json.dumps(snapshot))[1]
         text = explain("young")
         self.assertIn("s/0 is evicted (reclaim)", text)
-        self.assertIn("Why it yields\n  1 pods yield for claim (reclaim)", text)
+        self.assertIn("Why it yields\n  1 pod yields for claim (reclaim)", text)
         self.assertIn("young/s/0 leaves n: queue a holds 3 GPU, its fair share is 2 GPU, "
                       "it keeps 2 GPU; its place is needed", text)
         self.assertNotIn("Why it yields", explain("old"))

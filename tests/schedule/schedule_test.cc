@@ -235,6 +235,8 @@ TEST(ScheduleTest, NobodyYieldsWhoWouldBeBack) {
   const Snapshot snapshot = CreateOrDie(spec);
   const Plan plan = Schedule(snapshot).plan;
   EXPECT_THAT(ActionsOf(plan), ElementsAre("bind small/s/0"));
+  ASSERT_EQ(plan.pending.size(), 1u);
+  EXPECT_THAT(plan.pending[0].text, HasSubstr("; nobody yields for it in this cycle"));
   EXPECT_THAT(Schedule(*ApplyAndSettle(snapshot, plan)).plan.actions, IsEmpty());
   // Once "small" may yield all of it happens at once.
   SnapshotSpec later = ApplyAndSettle(snapshot, plan)->spec();
