@@ -185,9 +185,10 @@ CycleResult RunCycle(const Snapshot& snapshot, const CycleRules& rules,
 // Where somebody who waits might still have a claim on what the cycle starts or moves, the next
 // cycle is rehearsed, as if that had run for long. What it would make yield has its turn again
 // after all others (three times, each later than the last; then nobody yields for it in this
-// cycle), and what it would move again is moved last. Nor does anybody yield in this cycle for
-// whom somebody would who is back in the next one. So time alone undoes little: the plan is a
-// fixed point at the same time, and for what has just started nearly always.
+// cycle), and what it would move again is moved last. Nor does anybody yield who would be back in
+// the next cycle, unless the plan were no fixed point then: the claimant waits until what has just
+// started may yield as well. So time alone undoes little: the plan is a fixed point at the same
+// time, and for what has just started nearly always.
 //
 // Deterministic: equal snapshots give equal plans, in whatever order their parts
 // were listed. O((pods placed + jobs) * log + classes that wait * nodes), and `PlanYielding`
