@@ -129,12 +129,8 @@ std::optional<RoomPlan> RoomPlanner::Gate(RoomStep step, YieldRights rights,
                              AmountOf(resource, share)));
 }
 
-YieldRights RoomPlanner::Possible() const {
-  if (desk_.lowest.empty()) return {.reclaim = true, .preempt = true, .move = true};
-  return PossibleOf(desk_.lowest);
-}
-
 YieldRights RoomPlanner::PossibleOf(std::span<const int> lowest) const {
+  if (lowest.empty()) return {.reclaim = true, .preempt = true, .move = true};
   const auto of = [&lowest](QueueId q) { return lowest[static_cast<size_t>(q.value())]; };
   const QueueId own = snapshot_.info(w_).queue;
   YieldRights rights{.preempt = of(own) < snapshot_.workload(w_).priority, .move = true};
@@ -149,11 +145,10 @@ YieldRights RoomPlanner::PossibleOf(std::span<const int> lowest) const {
 
 bool RoomPlanner::MightMakeRoom(std::span<const int> among) {
   if (!Gate(RoomStep::kConsolidate, {.move = true}, need_)) return true;
-  const YieldRights some = among.empty() ? Possible() : PossibleOf(among);
-  if (!some.reclaim && !some.preempt) return false;
-  YieldRights rights = among.empty() ? some : Possible();
+  if (const YieldRights some = PossibleOf(among); !some.reclaim && !some.preempt) return false;
+  YieldRights rights = Possible();
   rights.move = false;
-  return !Gate(RoomStep::kEvict, rights, need_);
+  return (rights.reclaim || rights.preempt) && !Gate(RoomStep::kEvict, rights, need_);
 }
 
 // Whole GPUs that the minimum lacks for certain.

@@ -22,8 +22,7 @@ class RoomPlanner {
   // What is free, idle instances carved anew included. It nominates if `desk.now` is null.
   RoomPlan Free();
   // The rights by which anybody could yield, as far as the desk tells at once.
-  YieldRights Possible() const;
-  YieldRights PossibleOf(std::span<const int> lowest) const;
+  YieldRights Possible() const { return PossibleOf(desk_.lowest); }
   // Whether anybody could yield or move, as far as the desk tells at once; `among` as for the
   // public function.
   bool MightMakeRoom(std::span<const int> among);
@@ -54,6 +53,8 @@ class RoomPlanner {
     RoomCost cost() const { return solution.cost + carving; }
   };
 
+  // The same by another `RoomDesk::lowest`.
+  YieldRights PossibleOf(std::span<const int> lowest) const;
   RoomPlan Refuse(RoomStep step, bool proven, PendingReason reason, std::string text) const;
   RoomPlan RefuseSearch(RoomStep step, bool proven, const GangPlacement& found, size_t yielding);
   RoomPlan RefuseVictims(RoomStep step, bool proven, YieldRights rights) const;

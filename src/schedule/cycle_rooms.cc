@@ -9,6 +9,12 @@
 
 namespace tessera {
 
+const PodRef* StartedBy(const Action& action) {
+  if (const auto* bind = std::get_if<BindAction>(&action)) return &bind->pod;
+  if (const auto* nominate = std::get_if<NominateAction>(&action)) return &nominate->pod;
+  return nullptr;
+}
+
 CycleRooms::CycleRooms(const Snapshot& snapshot, const CycleRules& rules,
                        const RoomRules& room_rules, PodFinder find, std::span<const char> unmoved)
     : snapshot_(snapshot),
@@ -200,11 +206,7 @@ void CycleRooms::Open(WorkloadId w, std::span<const PodId> pods) {
 // Which action starts which pod, of those from `first` on.
 void CycleRooms::NoteActions(size_t first) {
   for (size_t i = first; i < actions_.size(); ++i) {
-    const auto* bind = std::get_if<BindAction>(&actions_[i]);
-    const auto* nominate = std::get_if<NominateAction>(&actions_[i]);
-    if (bind == nullptr && nominate == nullptr) continue;
-    const auto p = snapshot_.FindPod(bind != nullptr ? bind->pod : nominate->pod);
-    action_of_[at(*p)] = i;
+    if (const PodRef* pod = StartedBy(actions_[i])) action_of_[at(*snapshot_.FindPod(*pod))] = i;
   }
 }
 

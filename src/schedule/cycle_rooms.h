@@ -25,6 +25,9 @@ struct LowestAfter {
   bool any_changed = false;
 };
 
+// The pod that an action of a plan starts, now or later; null: none.
+const PodRef* StartedBy(const Action& action);
+
 class CycleRooms {
  public:
   CycleRooms(const Snapshot& snapshot, const CycleRules& rules, const RoomRules& room_rules,

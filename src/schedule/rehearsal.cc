@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/schedule/cycle_draft.h"
+#include "src/schedule/cycle_rooms.h"
 #include "tessera/cluster/plan.h"
 #include "tessera/schedule/schedule.h"
 
@@ -22,10 +23,7 @@ std::vector<Change> ChangesBy(const Snapshot& snapshot, const Plan& plan) {
     changes[static_cast<size_t>(snapshot.FindPod(pod)->value())] = change;
   };
   for (const Action& action : plan.actions) {
-    if (const auto* bind = std::get_if<BindAction>(&action)) note(bind->pod, Change::kStarted);
-    if (const auto* later = std::get_if<NominateAction>(&action)) {
-      note(later->pod, Change::kStarted);
-    }
+    if (const PodRef* pod = StartedBy(action)) note(*pod, Change::kStarted);
     if (const auto* move = std::get_if<MoveAction>(&action)) note(move->pod, Change::kMoved);
   }
   return changes;
@@ -74,7 +72,7 @@ CycleDraft PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
     const bool in_vain = draft.result.plan.actions == last;
     const bool done = left <= 0 || draft.suspects.empty();
     if (done || !Rehearse(snapshot, draft, rules, functions, in_vain, lessons)) return draft;
-    last = draft.result.plan.actions;
+    last = std::move(draft.result.plan.actions);
   }
 }
 
@@ -82,9 +80,7 @@ CycleDraft PlanAndRehearse(const Snapshot& snapshot, const CycleRules& rules,
 std::set<std::string> WhoStarts(const Plan& plan) {
   std::set<std::string> starts;
   for (const Action& action : plan.actions) {
-    if (const auto* bind = std::get_if<BindAction>(&action)) starts.insert(bind->pod.workload);
-    if (const auto* later = std::get_if<NominateAction>(&action))
-      starts.insert(later->pod.workload);
+    if (const PodRef* pod = StartedBy(action)) starts.insert(pod->workload);
   }
   return starts;
 }

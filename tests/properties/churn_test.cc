@@ -247,7 +247,7 @@ TEST_P(ChurnProperties, CyclesConvergeAndPassTheReferees) {
   EXPECT_LE(shifts, seeds / kParts);
   EXPECT_EQ(late, 0);
   // Two seconds later what has just started may yield or move, and timers have run out. Rehearsals
-  // leave less than one cycle of a hundred that acts; without them it is one of five.
+  // leave about one cycle of a hundred that acts; without them it is one of five.
   EXPECT_LE(undone, checks / 50);
   EXPECT_LE(back, checks / 200 + 1);
   // Rarely a timer that runs out lets a queue reclaim back what it has lost.

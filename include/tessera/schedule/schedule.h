@@ -51,8 +51,8 @@ struct CycleRules {
   // once, each job has one turn in a step in which others yield, and who lost something in
   // this cycle waits for the next.
   bool settle = true;
-  // How often at most a cycle that settles is planned anew because the next one would undo some
-  // of it; see `Schedule`.
+  // How often at most a cycle that settles is planned anew, with the same claims forbidden, because
+  // the next one would undo some of it; 0: not at all, and none is forbidden. See `Schedule`.
   int rehearsals = 10;
   // What is said there of MIG charges and nominations is taken from `usage`. A cycle asks for
   // many, so each search for the cheapest victims is shorter than for a single plan.
