@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,10 +52,14 @@ class Cycle {
     if (lessons_.is_rehearsal()) return draft;
     if (rules_.settle) NoteSuspects(draft);
     result.reservations = std::move(reservations_);
-    result.plan.pending = ReportPending(rooms_.reported(), attempts_);
     result.shares = std::move(shares_);
     result.certificates = std::move(certificates_);
     return draft;
+  }
+
+  // After `Run`.
+  std::vector<PendingWorkload> Report() const {
+    return ReportPending(rooms_.reported(), attempts_);
   }
 
  private:
@@ -470,7 +475,10 @@ class Cycle {
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,
                       const CycleFunctions& functions, const Lessons& lessons) {
-  return Cycle(snapshot, rules, functions, lessons).Run();
+  const auto cycle = std::make_shared<Cycle>(snapshot, rules, functions, lessons);
+  CycleDraft draft = cycle->Run();
+  draft.report_pending = [cycle] { return cycle->Report(); };
+  return draft;
 }
 
 }  // namespace tessera

@@ -4,10 +4,12 @@
 // One cycle, planned with what rehearsals of the next one have shown.
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "tessera/cluster/diagnosis.h"
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {
@@ -72,6 +74,9 @@ struct CycleDraft {
   CycleResult result;
   WorkloadSet suspects;            // who might make yield what the cycle starts or moves
   bool losers_may_return = false;  // who loses something might make others yield
+  // `result.plan.pending`, which only the draft that is carried out needs; not of a rehearsal.
+  // Refers to what the draft was planned from, the lessons excepted.
+  std::function<std::vector<PendingWorkload>()> report_pending;
 };
 
 CycleDraft DraftCycle(const Snapshot& snapshot, const CycleRules& rules,

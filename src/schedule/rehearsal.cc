@@ -121,8 +121,17 @@ class CycleSeries {
   CycleSeries(const CycleRules& rules, const CycleFunctions& functions)
       : rules_(rules), functions_(functions) {}
 
+  CycleResult Run(const Snapshot& snapshot) const {
+    CycleDraft draft = PlanCycle(snapshot, 0);
+    draft.result.plan.pending = draft.report_pending();
+    return std::move(draft.result);
+  }
+
+ private:
+  static constexpr int kMostForbidden = 5, kDeepest = 2;
+
   // `depth`: cycles before it.
-  CycleResult Run(const Snapshot& snapshot, int depth = 0) const {
+  CycleDraft PlanCycle(const Snapshot& snapshot, int depth) const {
     Lessons lessons(snapshot);
     CycleDraft draft = PlanAndRehearse(snapshot, rules_, functions_, lessons);
     if (lessons.forbids_claims() && !IsFixedPoint(snapshot, draft.result.plan, depth)) {
@@ -138,18 +147,15 @@ class CycleSeries {
       if (!IsFixedPoint(snapshot, other.result.plan, depth)) break;
       draft = std::move(other);
     }
-    return std::move(draft.result);
+    return draft;
   }
-
- private:
-  static constexpr int kMostForbidden = 5, kDeepest = 2;
 
   // Whether the next cycle at the same time certainly plans nothing.
   bool IsFixedPoint(const Snapshot& snapshot, const Plan& plan, int depth) const {
     if (plan.actions.empty()) return true;
     if (depth == kDeepest) return false;
     const absl::StatusOr<Snapshot> next = ApplyAndSettle(snapshot, plan);
-    return next.ok() && Run(*next, depth + 1).plan.actions.empty();
+    return next.ok() && PlanCycle(*next, depth + 1).result.plan.actions.empty();
   }
 
   const CycleRules& rules_;

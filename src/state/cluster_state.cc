@@ -20,6 +20,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
   placed_.resize(static_cast<size_t>(snapshot.num_pod_sets()));
   gpus_.resize(static_cast<size_t>(tables_->num_gpus()));
   rows_.resize(gpus_.size());
+  slice_worth_.resize(gpus_.size() * tables_->slice_asks().size(), INT64_MIN);
   std::vector<int> sizes;
   for (const NodeSignature& s : tables_->signatures()) {
     sizes.push_back(static_cast<int>(s.nodes.size()));
@@ -48,7 +49,7 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
         state.exist_starts |= Bit(instance.start);
       }
     }
-    Refresh(n, PodId(), 0);
+    Refresh(n, PodId(), 0, ~uint64_t{0});
   }
   for (size_t i = 0; initial.releasing && i < snapshot.releasing().size(); ++i) {
     const PodId ghost(static_cast<int32_t>(snapshot.num_pods() + static_cast<int>(i)));
@@ -130,7 +131,7 @@ void ClusterState::Place(PodId p, const PodPlacement& placement) {
   }
   placements_[at(p)] = placement;
   Count(p, placement, 1);
-  Refresh(placement.node, p, 1);
+  Refresh(placement.node, p, 1, placement.gpus);
 }
 
 void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
@@ -145,7 +146,7 @@ void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
   }
   placements_[at(p)] = placement;
   Count(p, placement, 1);
-  Refresh(placement.node, p, 1);
+  Refresh(placement.node, p, 1, placement.gpus);
 }
 
 void ClusterState::Remove(PodId p) {
@@ -157,7 +158,7 @@ void ClusterState::Remove(PodId p) {
   blocked_.erase(p);
   placements_[at(p)] = PodPlacement();
   Count(p, placement, -1);
-  Refresh(placement.node, p, -1);
+  Refresh(placement.node, p, -1, placement.gpus);
 }
 
 void ClusterState::RollBack(Mark mark) {
@@ -180,7 +181,7 @@ void ClusterState::RollBack(Mark mark) {
     const bool placed = now.node.valid();
     const PodPlacement& touched = placed ? now : record.before;
     Count(record.pod, touched, placed ? -1 : 1);
-    Refresh(touched.node, record.pod, placed ? -1 : 1);
+    Refresh(touched.node, record.pod, placed ? -1 : 1, touched.gpus);
   }
 }
 
@@ -287,7 +288,18 @@ void ClusterState::Count(PodId p, const PodPlacement& placement, int count) {
   }
 }
 
-void ClusterState::Refresh(NodeId n, PodId p, int count) {
+void ClusterState::PriceSlices(NodeId n, int g) {
+  const ModelId m = snapshot().node_model(n);
+  if (!m.valid()) return;
+  const size_t asks = tables_->slice_asks().size();
+  for (size_t a = 0; a < asks; ++a) {
+    const ModelFit& fit = tables_->slice_asks()[a][static_cast<size_t>(m.value())];
+    const auto slice = CheapestSlice(n, fit, uint64_t{1} << g);
+    slice_worth_[gpu_at(n, g) * asks + a] = slice ? -slice->cost : INT64_MIN;
+  }
+}
+
+void ClusterState::Refresh(NodeId n, PodId p, int count, uint64_t gpus) {
   // 1. Amounts.
   const int signature = tables_->signature_of(n), slot = tables_->slot_of(n);
   const std::span<const int> resources = tables_->node_resources();
@@ -306,18 +318,15 @@ void ClusterState::Refresh(NodeId n, PodId p, int count) {
   int free = 0;
   int64_t& partial = row[tables_->share_column()];
   partial = 0;
+  const std::span<int64_t> slices = std::span(row).subspan(tables_->share_column() + 1);
+  std::ranges::fill(slices, INT64_MIN);
   for (int g = 0; g < tables_->num_gpus(n); ++g) {
     const GpuState& state = gpus_[gpu_at(n, g)];
     partial = std::max(partial, state.partial_share());
     free += state.is_free() ? 1 : 0;
-  }
-  const ModelId m = snapshot().node_model(n);
-  for (size_t a = 0; a < tables_->slice_asks().size(); ++a) {
-    int64_t& value = row[tables_->share_column() + 1 + a];
-    value = INT64_MIN;
-    if (!m.valid() || tables_->slice_costs(m) == nullptr) continue;
-    const ModelFit& fit = tables_->slice_asks()[a][static_cast<size_t>(m.value())];
-    if (const auto slice = CheapestSlice(n, fit)) value = -slice->cost;
+    if (((gpus >> g) & 1) != 0) PriceSlices(n, g);
+    const int64_t* worth = slice_worth_.data() + gpu_at(n, g) * slices.size();
+    for (size_t a = 0; a < slices.size(); ++a) slices[a] = std::max(slices[a], worth[a]);
   }
   // 3. Domains and index.
   const int change = free - index_.shelf(signature, slot);
@@ -360,8 +369,8 @@ std::vector<MigChange> ClusterState::MigChangesSince(Mark mark) const {
 size_t ClusterState::MemoryBytes() const {
   return placements_.capacity() * sizeof(PodPlacement) + placed_.capacity() * sizeof(int32_t) +
          gpus_.capacity() * sizeof(GpuState) + rows_.capacity() * sizeof(InstanceRow) +
-         index_.MemoryBytes() + log_.capacity() * sizeof(Record) +
-         gpu_log_.capacity() * sizeof(GpuUndo);
+         slice_worth_.capacity() * sizeof(int64_t) + index_.MemoryBytes() +
+         log_.capacity() * sizeof(Record) + gpu_log_.capacity() * sizeof(GpuUndo);
 }
 
 }  // namespace tessera

@@ -48,5 +48,32 @@ TEST(TenancyTest, TakingBackLeavesNoTrace) {
   EXPECT_TRUE(tenancy == before);
 }
 
+TEST(TenancyTest, WhoCameFirstMakesNoDifference) {
+  const auto add = [](Tenancy& tenancy, int tenant, int count) {
+    tenancy.AddToNode(0, tenant, Isolation::kAny, count);
+  };
+  Tenancy red_first(1, 1), blue_first(1, 1);
+  add(red_first, kRed, 2);
+  add(red_first, kBlue, 1);
+  add(blue_first, kBlue, 1);
+  add(blue_first, kRed, 1);
+  EXPECT_FALSE(red_first == blue_first);
+  EXPECT_FALSE(blue_first == red_first);
+  add(blue_first, kRed, 1);
+  EXPECT_TRUE(red_first == blue_first);
+  // Who stays is found where it was counted.
+  add(red_first, kRed, -2);
+  add(blue_first, kRed, -2);
+  EXPECT_TRUE(red_first == blue_first);
+  for (Tenancy* tenancy : {&red_first, &blue_first}) {
+    add(*tenancy, kBlue, 1);
+    EXPECT_TRUE(tenancy->NodeAccepts(0, kBlue, Isolation::kNodeAlone));
+    EXPECT_FALSE(tenancy->NodeAccepts(0, kRed, Isolation::kNodeAlone));
+    add(*tenancy, kBlue, -2);
+  }
+  EXPECT_TRUE(red_first == Tenancy(1, 1));
+  EXPECT_TRUE(blue_first == Tenancy(1, 1));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -215,9 +215,10 @@ class ClusterState {
   // Counts `p`, placed or taken away, in its pod set, where that is bounded, and for its
   // tenant.
   void Count(PodId p, const PodPlacement& placement, int count);
-  // Recomputes what the index knows of `n`, after `count` more pods like `p`
-  // (0: of its GPUs alone).
-  void Refresh(NodeId n, PodId p, int count);
+  // Recomputes what the index knows of `n`, after `count` more pods like `p` (0: of its GPUs
+  // alone) and a change of its GPUs of the set `gpus`.
+  void Refresh(NodeId n, PodId p, int count, uint64_t gpus);
+  void PriceSlices(NodeId n, int g);
 
   std::shared_ptr<const StateTables> tables_;
   std::vector<PodPlacement> placements_;  // by PodId
@@ -228,6 +229,8 @@ class ClusterState {
   absl::flat_hash_set<PodId> blocked_;  // pods counted in `GpuState::blocks`
   std::vector<GpuState> gpus_;
   std::vector<InstanceRow> rows_;
+  // [GPU][kind of slice]: the columns of `room`, as if the GPU were the node's only one.
+  std::vector<int64_t> slice_worth_;
   NodeIndex index_;
   std::vector<std::vector<int32_t>> domain_free_;  // [level][domain]
   Tenancy tenancy_;

@@ -29,24 +29,28 @@ class Tenancy {
   bool NodeAccepts(int node, int tenant, Isolation isolation) const;
   bool GpuAccepts(int gpu, int tenant, Isolation isolation, bool as_fraction) const;
 
-  friend bool operator==(const Tenancy&, const Tenancy&) = default;
+  // The same counts, whoever came first. O(places).
+  friend bool operator==(const Tenancy& a, const Tenancy& b);
 
  private:
-  // Tenants with pods at a place, and pods there that bar other tenants.
+  // Most places have one tenant, who is counted without a look into a map.
   struct Place {
-    int32_t tenants = 0;
-    int32_t strict = 0;
-
-    friend bool operator==(const Place&, const Place&) = default;
+    int32_t tenants = 0;  // with pods there
+    int32_t strict = 0;   // pods there that bar other tenants
+    int32_t first = -1;   // one of the tenants
+    int32_t first_pods = 0;
   };
   enum Kind { kNodes, kGpus, kFractions, kNumKinds };
 
   void Add(Kind kind, int at, int tenant, bool strict, int count);
+  // Adds to the pods of `tenant` at a place, and tells how many there are then.
+  int32_t AddPods(Kind kind, int at, int tenant, int count);
+  int32_t Pods(Kind kind, int at, int tenant) const;
   bool Accepts(Kind kind, int at, int tenant, bool strict) const;
 
   std::vector<Place> places_[kNumKinds];
-  // Pods of a tenant at a place. Entries of zero are erased.
-  absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> pods_[kNumKinds];
+  // Pods of the other tenants at a place. Entries of zero are erased.
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, int32_t> further_[kNumKinds];
 };
 
 }  // namespace tessera
