@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -330,21 +331,31 @@ std::optional<NodeToFree> NearMissFinder::TryToFree(WorkloadId w, int leaf, Node
 // Placed pods of other workloads on `n`, those that hold the fewest GPUs first.
 std::vector<PodId> NearMissFinder::OthersOn(WorkloadId w, NodeId n) {
   const Snapshot& snapshot = state_.snapshot();
-  if (by_node_.empty()) {
-    for (int i = 0; i < snapshot.num_pods(); ++i) {
-      const NodeId at = state_.placement(PodId(i)).node;
-      if (at.valid()) by_node_.emplace_back(at.value(), PodId(i));
-    }
-    std::ranges::sort(by_node_);
-  }
+  if (first_on_.empty()) ListPods();
   std::vector<PodId> pods;
-  const auto first = std::ranges::lower_bound(by_node_, std::pair(n.value(), PodId(0)));
-  for (auto it = first; it != by_node_.end() && it->first == n.value(); ++it) {
-    if (snapshot.pod_set(snapshot.pod_set_of(it->second)).workload != w) pods.push_back(it->second);
+  for (int i = first_on_[At(n.value())]; i < first_on_[At(n.value()) + 1]; ++i) {
+    const PodId p = by_node_[At(i)];
+    if (snapshot.pod_set(snapshot.pod_set_of(p)).workload != w) pods.push_back(p);
   }
   std::ranges::stable_sort(pods, {},
                            [this](PodId p) { return std::popcount(state_.placement(p).gpus); });
   return pods;
+}
+
+void NearMissFinder::ListPods() {
+  const Snapshot& snapshot = state_.snapshot();
+  // Where the pods of a node end; filling the list from there downwards turns the ends into starts.
+  first_on_.assign(At(snapshot.num_nodes()) + 1, 0);
+  for (int i = 0; i < snapshot.num_pods(); ++i) {
+    const NodeId n = state_.placement(PodId(i)).node;
+    if (n.valid()) ++first_on_[At(n.value())];
+  }
+  std::partial_sum(first_on_.begin(), first_on_.end(), first_on_.begin());
+  by_node_.resize(At(first_on_.back()));
+  for (int i = snapshot.num_pods() - 1; i >= 0; --i) {
+    const NodeId n = state_.placement(PodId(i)).node;
+    if (n.valid()) by_node_[At(--first_on_[At(n.value())])] = PodId(i);
+  }
 }
 
 std::string Describe(const ClusterState& state, const NearMiss& miss) {

@@ -216,7 +216,7 @@ class Cycle {
 
   void Hold(WorkloadId w) {
     ++holders_asked_;
-    const auto yields = [this, w](PodId p) { return YieldsTo(WorkloadOf(p), w); };
+    const auto yields = [this, w](WorkloadId v) { return YieldsTo(v, w); };
     std::optional<HeldPlaces> held = FindPlacesToHold(rooms_.latest(), w, yields);
     if (!held) return;
     const QuotaLedger::Mark mark = ledger_.GetMark();

@@ -24,11 +24,11 @@ struct HeldPlaces {
 
 // Places for what the minimum of `w` lacks, as if whatever runs where least is in the way had
 // ended: in the domain of its required level where the GPUs that it lacks are held least, on the
-// nodes that are held least. What `yields` says of a pod may be made to yield is not in the way.
+// nodes that are held least. What `yields` says may be made to yield is not in the way.
 // Nothing if there is none. `state` is left as it is. Ties: the lower node.
-// O(pods + nodes * log nodes + pods placed), for at most 8 domains.
+// O(pods + nodes + taken nodes * log nodes + pods placed), for at most 8 domains.
 std::optional<HeldPlaces> FindPlacesToHold(ClusterState& state, WorkloadId w,
-                                           absl::FunctionRef<bool(PodId)> yields);
+                                           absl::FunctionRef<bool(WorkloadId)> yields);
 
 }  // namespace tessera
 

@@ -49,21 +49,40 @@ ClusterState::ClusterState(std::shared_ptr<const StateTables> tables, InitialPod
         state.exist_starts |= Bit(instance.start);
       }
     }
-    Refresh(n, PodId(), 0, ~uint64_t{0});
   }
-  for (size_t i = 0; initial.releasing && i < snapshot.releasing().size(); ++i) {
-    const PodId ghost(static_cast<int32_t>(snapshot.num_pods() + static_cast<int>(i)));
-    Place(ghost, snapshot.releasing()[i].placement);
+  HoldAll(initial);
+}
+
+void ClusterState::HoldAll(InitialPods initial) {
+  // 1. What is free of each node's amounts, and who holds its GPUs.
+  const std::span<const int> resources = tables_->node_resources();
+  std::vector<int64_t> free;  // [node][resource]
+  free.reserve(static_cast<size_t>(snapshot().num_nodes()) * resources.size());
+  for (int i = 0; i < snapshot().num_nodes(); ++i) {
+    for (int r : resources) free.push_back(snapshot().node_capacity(NodeId(i))[r]);
   }
-  for (int i = 0; i < snapshot.num_pods(); ++i) {
+  const auto hold = [&](PodId p, const PodPlacement& placement) {
+    Hold(p, placement);
+    const ResourceVector& need = NeedOf(p);
+    int64_t* left = free.data() + at(placement.node) * resources.size();
+    for (int r : resources) *left++ -= need[r];
+  };
+  for (size_t i = 0; initial.releasing && i < snapshot().releasing().size(); ++i) {
+    const PodId ghost(static_cast<int32_t>(snapshot().num_pods() + static_cast<int>(i)));
+    hold(ghost, snapshot().releasing()[i].placement);
+  }
+  for (int i = 0; i < snapshot().num_pods(); ++i) {
     const PodId p(i);
-    const PodPhase phase = snapshot.pod_phase(p);
+    const PodPhase phase = snapshot().pod_phase(p);
     if (phase == PodPhase::kRunning || (phase == PodPhase::kNominated && initial.nominated)) {
-      Place(p, snapshot.pod_placement(p));
+      hold(p, snapshot().pod_placement(p));
     }
   }
-  log_.clear();
-  gpu_log_.clear();
+  // 2. What follows from that, once for each node.
+  for (int i = 0; i < snapshot().num_nodes(); ++i) {
+    const size_t first = static_cast<size_t>(i) * resources.size();
+    Refresh(NodeId(i), std::span(free).subspan(first, resources.size()), ~uint64_t{0});
+  }
   journal_ = ChangeJournal();
 }
 
@@ -126,12 +145,16 @@ void ClusterState::Save(PodId p, const PodPlacement& touched) {
 
 void ClusterState::Place(PodId p, const PodPlacement& placement) {
   Save(p, placement);
+  Hold(p, placement);
+  Refresh(p, placement, 1);
+}
+
+void ClusterState::Hold(PodId p, const PodPlacement& placement) {
   for (uint64_t rest = placement.gpus; rest != 0; rest &= rest - 1) {
     HoldGpu(p, gpu_at(placement.node, std::countr_zero(rest)), placement);
   }
   placements_[at(p)] = placement;
   Count(p, placement, 1);
-  Refresh(placement.node, p, 1, placement.gpus);
 }
 
 void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
@@ -146,7 +169,7 @@ void ClusterState::Reserve(PodId p, const PodPlacement& placement) {
   }
   placements_[at(p)] = placement;
   Count(p, placement, 1);
-  Refresh(placement.node, p, 1, placement.gpus);
+  Refresh(p, placement, 1);
 }
 
 void ClusterState::Remove(PodId p) {
@@ -158,7 +181,7 @@ void ClusterState::Remove(PodId p) {
   blocked_.erase(p);
   placements_[at(p)] = PodPlacement();
   Count(p, placement, -1);
-  Refresh(placement.node, p, -1, placement.gpus);
+  Refresh(p, placement, -1);
 }
 
 void ClusterState::RollBack(Mark mark) {
@@ -181,7 +204,7 @@ void ClusterState::RollBack(Mark mark) {
     const bool placed = now.node.valid();
     const PodPlacement& touched = placed ? now : record.before;
     Count(record.pod, touched, placed ? -1 : 1);
-    Refresh(touched.node, record.pod, placed ? -1 : 1, touched.gpus);
+    Refresh(record.pod, touched, placed ? -1 : 1);
   }
 }
 
@@ -299,21 +322,27 @@ void ClusterState::PriceSlices(NodeId n, int g) {
   }
 }
 
-void ClusterState::Refresh(NodeId n, PodId p, int count, uint64_t gpus) {
+const ResourceVector& ClusterState::NeedOf(PodId p) const {
+  const RequestClassId c = snapshot().pod_set(snapshot().pod_set_of(owner(p))).request_class;
+  return snapshot().request_class(c).need;
+}
+
+void ClusterState::Refresh(PodId p, const PodPlacement& placement, int count) {
+  const std::span<const int> resources = tables_->node_resources();
+  const std::span<const int64_t> old = room(placement.node);
+  const ResourceVector& need = NeedOf(p);
+  absl::InlinedVector<int64_t, kMaxResources> amounts;
+  for (size_t i = 0; i < resources.size(); ++i) {
+    amounts.push_back(old[i] - count * need[resources[i]]);
+  }
+  Refresh(placement.node, amounts, placement.gpus);
+}
+
+void ClusterState::Refresh(NodeId n, std::span<const int64_t> amounts, uint64_t gpus) {
   // 1. Amounts.
   const int signature = tables_->signature_of(n), slot = tables_->slot_of(n);
-  const std::span<const int> resources = tables_->node_resources();
   absl::InlinedVector<int64_t, kMaxResources + 8> row(tables_->num_columns());
-  const ResourceVector* need = nullptr;
-  if (p.valid()) {
-    const RequestClassId c = snapshot().pod_set(snapshot().pod_set_of(owner(p))).request_class;
-    need = &snapshot().request_class(c).need;
-  }
-  const std::span<const int64_t> old = index_.room(signature, slot);
-  for (size_t i = 0; i < resources.size(); ++i) {
-    row[i] = need == nullptr ? snapshot().node_capacity(n)[resources[i]]
-                             : old[i] - count * (*need)[resources[i]];
-  }
+  std::ranges::copy(amounts, row.begin());
   // 2. Devices.
   int free = 0;
   int64_t& partial = row[tables_->share_column()];

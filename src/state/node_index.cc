@@ -87,6 +87,7 @@ void NodeIndex::RefreshSuper(const Group& g, int shelf, int super) {
   }
 }
 
+// The maxima after a node left the block or had its room lowered: none is above the old one.
 void NodeIndex::RefreshBlock(const Group& g, int shelf, int block) {
   const size_t at = block_at(g, shelf, block);
   int64_t* max = &block_max_[at * static_cast<size_t>(num_amounts_)];
@@ -99,17 +100,16 @@ void NodeIndex::RefreshBlock(const Group& g, int shelf, int block) {
     const int64_t* from = &rooms_[node * static_cast<size_t>(num_amounts_)];
     if (first) {
       std::copy_n(from, num_amounts_, max);
-    } else {
-      Merge(max, from);
+    } else if (!Merge(max, from)) {
+      continue;
     }
+    // The other nodes are below the old maxima, too.
+    if (std::equal(old.begin(), old.end(), max)) return;
   }
-  uint64_t& occupied = occupied_[super_at(g, shelf, block / kBlock)];
-  const uint64_t bit = uint64_t{1} << (block % kBlock);
-  const uint64_t before = occupied;
-  occupied = members_[at] != 0 ? occupied | bit : occupied & ~bit;
-  if (before != occupied || !std::equal(old.begin(), old.end(), max)) {
-    RefreshSuper(g, shelf, block / kBlock);
+  if (members_[at] == 0) {
+    occupied_[super_at(g, shelf, block / kBlock)] &= ~(uint64_t{1} << (block % kBlock));
   }
+  RefreshSuper(g, shelf, block / kBlock);
 }
 
 // Merges one more room into the maxima above it.
@@ -145,11 +145,8 @@ void NodeIndex::Set(int group, int slot, int shelf, std::span<const int64_t> roo
       lower |= room[static_cast<size_t>(i)] < row_of[i];
     }
     std::copy_n(room.data(), num_amounts_, row_of);
-    if (lower) {
-      RefreshBlock(g, shelf, block);
-    } else {
-      Raise(g, shelf, block, row_of);
-    }
+    Raise(g, shelf, block, row_of);
+    if (lower) RefreshBlock(g, shelf, block);
     return;
   }
   std::copy_n(room.data(), num_amounts_, row_of);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tessera/base/ids.h"
@@ -93,10 +92,13 @@ class NearMissFinder {
                       NearMiss& miss);
   std::optional<NodeToFree> TryToFree(WorkloadId w, int leaf, NodeId n);
   std::vector<PodId> OthersOn(WorkloadId w, NodeId n);
+  void ListPods();
 
   const ClusterState& state_;
   std::optional<ClusterState> copy_;
-  std::vector<std::pair<int32_t, PodId>> by_node_;  // ascending
+  // The placed pods, by node and ascending, and where those of a node begin, with the end of all.
+  std::vector<PodId> by_node_;
+  std::vector<int32_t> first_on_;
 };
 
 // "\"decode\" needs 4 pods of 8 GPUs in one rack; rack r7 has room for 3; n4 would

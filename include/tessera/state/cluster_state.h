@@ -215,9 +215,15 @@ class ClusterState {
   // Counts `p`, placed or taken away, in its pod set, where that is bounded, and for its
   // tenant.
   void Count(PodId p, const PodPlacement& placement, int count);
-  // Recomputes what the index knows of `n`, after `count` more pods like `p` (0: of its GPUs
-  // alone) and a change of its GPUs of the set `gpus`.
-  void Refresh(NodeId n, PodId p, int count, uint64_t gpus);
+  const ResourceVector& NeedOf(PodId p) const;
+  // `Place`, without what follows for the node or how to undo it.
+  void Hold(PodId p, const PodPlacement& placement);
+  // The pods that hold something at the start.
+  void HoldAll(InitialPods initial);
+  // Recomputes what the index knows of a node: after `p` came to it, or left it, `count` is -1;
+  // with `amounts` free and a change of its GPUs of the set `gpus`.
+  void Refresh(PodId p, const PodPlacement& placement, int count);
+  void Refresh(NodeId n, std::span<const int64_t> amounts, uint64_t gpus);
   void PriceSlices(NodeId n, int g);
 
   std::shared_ptr<const StateTables> tables_;
