@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -264,21 +265,34 @@ class Cycle {
   // What is held in the end, and who of those that failed would fit otherwise; lifts it all.
   void NoteReservations() {
     reservations_.clear();
-    for (const HeldPlaces& held : rooms_.held()) reservations_.push_back(ReportHeld(held));
-    if (rooms_.held().empty()) return;
-    const std::string holder = snapshot_.workload(rooms_.held().front().workload).name;
-    std::vector<char> holds(attempts_.size());
-    for (const HeldPlaces& held : rooms_.held()) {
-      holds[static_cast<size_t>(held.workload.value())] = 1;
-    }
-    rooms_.LiftAll();
-    SearchMemory memory;
+    const std::vector<HeldPlaces> held(rooms_.held().begin(), rooms_.held().end());
+    for (const HeldPlaces& places : held) reservations_.push_back(ReportHeld(places));
+    if (held.empty()) return;
+    std::vector<WorkloadId> failed;
     for (int i = 0; i < snapshot_.num_workloads(); ++i) {
-      std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(i)];
-      const bool failed = attempt && !attempt->refusal && !attempt->search.placed();
-      if (!failed || holds[static_cast<size_t>(i)] != 0) continue;
-      if (rooms_.WouldFit(WorkloadId(i), memory)) attempt->kept_from = holder;
+      const std::optional<Attempt>& attempt = attempts_[static_cast<size_t>(i)];
+      if (!attempt || attempt->refusal || attempt->search.placed()) continue;
+      if (!rooms_.holds(WorkloadId(i))) failed.push_back(WorkloadId(i));
     }
+    for (size_t lifted = 1; lifted <= held.size(); ++lifted) {
+      rooms_.Lift(held[lifted - 1].workload);
+      SearchMemory memory;
+      std::erase_if(failed, [&](WorkloadId w) {
+        if (!rooms_.WouldFit(w, memory)) return false;
+        const WorkloadId keeper = KeeperOf(w, std::span(held).first(lifted));
+        attempts_[static_cast<size_t>(w.value())]->kept_from = snapshot_.workload(keeper).name;
+        return true;
+      });
+    }
+  }
+
+  // Who keeps `w` from places, the last of these that are lifted being one that it lacked: what
+  // it may use anyway is no reason.
+  WorkloadId KeeperOf(WorkloadId w, std::span<const HeldPlaces> lifted) const {
+    for (size_t i = lifted.size(); i > 0; --i) {
+      if (!MayBackfill(w, lifted[i - 1])) return lifted[i - 1].workload;
+    }
+    return lifted.back().workload;
   }
 
   // --- Who yields -----------------------------------------------------------

@@ -210,7 +210,7 @@ std::vector<PendingWorkload> ReportPending(const ClusterState& state,
     } else if (attempt && !attempt->kept_from.empty()) {
       pending.reason = PendingReason::kHeld;
       pending.text = absl::StrCat("would fit, but places are held for workload \"",
-                                  attempt->kept_from, "\", which has waited for longer");
+                                  attempt->kept_from, "\", which has waited beyond patience");
     } else if (attempt && !attempt->search.placed()) {
       pending = ExplainFailure(state, w, attempt->search, findings);
       if (attempt->may_not_claim) {

@@ -76,9 +76,29 @@ TEST(Reservation, HoldsTheNodesThatAreHeldLeast) {
   EXPECT_EQ(held.idle_gpu_units, Gpus(3));  // 4 - 3 on n1, 4 - 2 on n2
   EXPECT_THAT(Bound(cycle), IsEmpty());
   EXPECT_EQ(PendingText(cycle, "small"),
-            "held: would fit, but places are held for workload \"wide\", which has waited for "
-            "longer");
+            "held: would fit, but places are held for workload \"wide\", which has waited beyond "
+            "patience");
   EXPECT_THAT(PendingText(cycle, "wide"), HasSubstr("insufficient_gpus"));
+}
+
+// Each of two gangs wants all of its node; what one holds is of no use to the other's neighbour.
+TEST(Reservation, NamesWhoKeepsAJobAway) {
+  SnapshotSpec spec;
+  spec.now = 1000;
+  spec.nodes = {MakeNode("n1", 4, "A100-40GB"), MakeNode("n2", 4, "H100-80GB")};
+  spec.workloads = {Running(Job("x", "", 3), "n1", {0, 1, 2}, 10),
+                    Running(Job("y", "", 3), "n2", {0, 1, 2}, 10),
+                    Job("wide-a", "", 4, 0),
+                    Job("wide-h", "", 4, 1),
+                    Job("small-a", "", 1, 900),
+                    Job("small-h", "", 1, 900)};
+  for (size_t i = 2; i < 6; ++i) {
+    spec.workloads[i].gang.pod_sets[0].gpu_models = {spec.nodes[i % 2].gpu_model};
+  }
+  const CycleResult cycle = Schedule(CreateOrDie(std::move(spec)));
+  ASSERT_EQ(cycle.reservations.size(), 2);
+  EXPECT_THAT(PendingText(cycle, "small-a"), HasSubstr("held for workload \"wide-a\""));
+  EXPECT_THAT(PendingText(cycle, "small-h"), HasSubstr("held for workload \"wide-h\""));
 }
 
 TEST(Reservation, NotBeforePatienceIsOver) {
